@@ -1,0 +1,20 @@
+# Third-party parts, all from Debian packages (scripts/install-deps).
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
+pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl)
+
+# Debian ships llhttp as sources: compile them here, with their own warnings left to their authors.
+set(LLHTTP_SOURCES /usr/share/llhttp)
+set(LLHTTP_INCLUDE /usr/share/include/llhttp)
+if(NOT EXISTS ${LLHTTP_SOURCES}/llhttp.c)
+    message(FATAL_ERROR "llhttp is missing: run scripts/install-deps (package node-llhttp)")
+endif()
+add_library(llhttp STATIC
+    ${LLHTTP_SOURCES}/llhttp.c ${LLHTTP_SOURCES}/api.c ${LLHTTP_SOURCES}/http.c)
+target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
+target_compile_options(llhttp PRIVATE -w)

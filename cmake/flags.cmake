@@ -1,0 +1,24 @@
+# How every file of ours is compiled: warnings are errors with both compilers, binaries are hardened.
+
+add_compile_definitions(_GNU_SOURCE YARD_VERSION="${PROJECT_VERSION}")
+add_compile_options(
+    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+    -Wwrite-strings -Wformat=2 -Wundef -Wimplicit-fallthrough -Wswitch-enum -Werror
+    -fno-omit-frame-pointer -fstack-protector-strong -fPIE)
+if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+    # snprintf into an error message is meant to cut what is too long.
+    add_compile_options(-Wno-format-truncation)
+endif()
+add_link_options(-pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
+
+if(YARD_FAULTS)
+    add_compile_definitions(YARD_FAULTS=1)
+endif()
+
+if(YARD_SANITIZE)
+    add_compile_options(-fsanitize=${YARD_SANITIZE} -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${YARD_SANITIZE})
+else()
+    add_compile_options($<$<CONFIG:RelWithDebInfo>:-D_FORTIFY_SOURCE=2>
+                        -fstack-clash-protection)
+endif()

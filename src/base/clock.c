@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static int64_t read_us(clockid_t id)
+{
+    struct timespec now;
+
+    clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_wall_ms(void)
+{
+    return read_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t clock_mono_us(void)
+{
+    return read_us(CLOCK_MONOTONIC);
+}
+
+int64_t clock_mono_ms(void)
+{
+    return clock_mono_us() / 1000;
+}
+
+static void split(int64_t wall_ms, struct tm *tm, int *ret_ms)
+{
+    time_t seconds = (time_t)(wall_ms / 1000);
+
+    *ret_ms = (int)(wall_ms % 1000);
+    if (*ret_ms < 0) {
+        *ret_ms += 1000;
+        seconds--;
+    }
+    gmtime_r(&seconds, tm);
+}
+
+const char *clock_format_iso(int64_t wall_ms, char buf[CLOCK_ISO_BYTES])
+{
+    struct tm tm;
+    int ms;
+    size_t len;
+
+    split(wall_ms, &tm, &ms);
+    len = strftime(buf, CLOCK_ISO_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (ms) {
+        len += (size_t)snprintf(buf + len, CLOCK_ISO_BYTES - len, ".%03d", ms);
+        while (buf[len - 1] == '0')
+            len--;
+    }
+    snprintf(buf + len, CLOCK_ISO_BYTES - len, "Z");
+    return buf;
+}
+
+const char *clock_format_http(int64_t wall_ms, char buf[CLOCK_HTTP_BYTES])
+{
+    /* Not strftime's %a and %b: those follow the locale. */
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    struct tm tm;
+    int ms;
+
+    split(wall_ms, &tm, &ms);
+    snprintf(buf, CLOCK_HTTP_BYTES, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday],
+             tm.tm_mday % 100, months[tm.tm_mon], (tm.tm_year + 1900) % 10000, tm.tm_hour % 100,
+             tm.tm_min % 100, tm.tm_sec % 100);
+    return buf;
+}
+
+/* Read exactly count digits. */
+static bool digits(const char **p, int count, int *ret)
+{
+    int value = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (!isdigit((unsigned char)(*p)[i]))
+            return false;
+        value = value * 10 + ((*p)[i] - '0');
+    }
+    *p += count;
+    *ret = value;
+    return true;
+}
+
+static bool literal(const char **p, char c)
+{
+    if (**p != c)
+        return false;
+    (*p)++;
+    return true;
+}
+
+static bool parse_fraction(const char **p, int *ret_ms)
+{
+    int scale = 100;
+
+    if (!isdigit((unsigned char)**p))
+        return false;
+    for (; isdigit((unsigned char)**p); (*p)++, scale /= 10)
+        *ret_ms += (**p - '0') * scale;
+    return true;
+}
+
+static bool parse_zone(const char **p, int *ret_minutes)
+{
+    int hours, minutes = 0;
+    char sign = **p;
+
+    if (!sign || literal(p, 'Z'))
+        return true;
+    if (sign != '+' && sign != '-')
+        return false;
+    (*p)++;
+    if (!digits(p, 2, &hours) || !literal(p, ':') || !digits(p, 2, &minutes))
+        return false;
+    *ret_minutes = (hours * 60 + minutes) * (sign == '-' ? -1 : 1);
+    return true;
+}
+
+static bool parse_clock(const char **p, struct tm *tm, int *ret_ms, int *ret_zone)
+{
+    if (!digits(p, 2, &tm->tm_hour) || !literal(p, ':') || !digits(p, 2, &tm->tm_min))
+        return false;
+    if (literal(p, ':')) {
+        if (!digits(p, 2, &tm->tm_sec))
+            return false;
+        if (literal(p, '.') && !parse_fraction(p, ret_ms))
+            return false;
+    }
+    return parse_zone(p, ret_zone);
+}
+
+int clock_parse_iso(const char *text, int64_t *ret_wall_ms, struct err *e)
+{
+    static const int month_days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    const char *p = text;
+    struct tm tm = {0};
+    int year, month, ms = 0, zone = 0;
+    bool ok = digits(&p, 4, &year) && literal(&p, '-') && digits(&p, 2, &month) &&
+              literal(&p, '-') && digits(&p, 2, &tm.tm_mday);
+
+    if (ok && *p)
+        ok = literal(&p, 'T') && parse_clock(&p, &tm, &ms, &zone);
+    ok = ok && !*p && month >= 1 && month <= 12 && tm.tm_mday >= 1 &&
+         tm.tm_mday <= month_days[month - 1] && tm.tm_hour < 24 && tm.tm_min < 60 &&
+         tm.tm_sec <= 60;
+    if (!ok)
+        return err_set(e, ERR_INVALID, "\"%.64s\" is not a time; write 2030-01-31T23:59:00Z",
+                       text);
+    tm.tm_year = year - 1900;
+    tm.tm_mon = month - 1;
+    *ret_wall_ms = ((int64_t)timegm(&tm) - zone * 60) * 1000 + ms;
+    return 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/crypt.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <string.h>
+#include <sys/random.h>
+
+void crypt_random(void *bytes, size_t len)
+{
+    char *p = bytes;
+
+    while (len > 0) {
+        ssize_t got = getrandom(p, len, 0);
+
+        if (got < 0)
+            abort();
+        p += got;
+        len -= (size_t)got;
+    }
+}
+
+const char *crypt_uuid(char buf[CRYPT_UUID_BYTES])
+{
+    unsigned char b[16];
+
+    crypt_random(b, sizeof(b));
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    snprintf(buf, CRYPT_UUID_BYTES,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
+    return buf;
+}
+
+bool crypt_is_uuid(const char *text)
+{
+    size_t i;
+
+    for (i = 0; i < 36 && text[i]; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+        if (dash ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+            return false;
+    }
+    return i == 36 && !text[36];
+}
+
+void crypt_sha256(const void *bytes, size_t len, unsigned char digest[CRYPT_SHA256_BYTES])
+{
+    if (EVP_Digest(bytes, len, digest, NULL, EVP_sha256(), NULL) != 1)
+        abort();
+}
+
+void crypt_hmac_sha256(const void *key,
+                       size_t key_len,
+                       const void *bytes,
+                       size_t len,
+                       unsigned char digest[CRYPT_SHA256_BYTES])
+{
+    if (!HMAC(EVP_sha256(), key, (int)key_len, bytes, len, digest, NULL))
+        abort();
+}
+
+bool crypt_equal(const void *a, const void *b, size_t len)
+{
+    return CRYPTO_memcmp(a, b, len) == 0;
+}
+
+enum {
+    SEAL_VERSION = 1,
+    NONCE_BYTES = 12,
+    TAG_BYTES = 16,
+    HEAD_BYTES = 1 + NONCE_BYTES,
+};
+
+static void cipher_ctx_done(EVP_CIPHER_CTX **ctx)
+{
+    EVP_CIPHER_CTX_free(*ctx);
+}
+
+void crypt_seal(struct str *out,
+                const unsigned char key[CRYPT_KEY_BYTES],
+                const char *context,
+                const char *plain)
+{
+    __attribute__((cleanup(cipher_ctx_done))) EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+    size_t len = strlen(plain);
+    auto_free unsigned char *box = xmalloc(HEAD_BYTES + len + TAG_BYTES);
+    int n;
+
+    box[0] = SEAL_VERSION;
+    crypt_random(box + 1, NONCE_BYTES);
+    if (!ctx || EVP_EncryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, box + 1) != 1 ||
+        EVP_EncryptUpdate(ctx, NULL, &n, (const unsigned char *)context,
+                          (int)strlen(context)) != 1 ||
+        EVP_EncryptUpdate(ctx, box + HEAD_BYTES, &n, (const unsigned char *)plain, (int)len) !=
+            1 ||
+        EVP_EncryptFinal_ex(ctx, box + HEAD_BYTES + len, &n) != 1 ||
+        EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_GET_TAG, TAG_BYTES, box + HEAD_BYTES + len) != 1)
+        abort(); /* nothing here depends on foreign input */
+    text_base64(out, box, HEAD_BYTES + len + TAG_BYTES);
+}
+
+int crypt_unseal(struct str *out,
+                 const unsigned char key[CRYPT_KEY_BYTES],
+                 const char *context,
+                 const char *sealed,
+                 struct err *e)
+{
+    __attribute__((cleanup(cipher_ctx_done))) EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+    auto_str raw = {0};
+    auto_free unsigned char *plain = NULL;
+    unsigned char *box;
+    size_t len;
+    int n;
+
+    if (text_base64_decode(&raw, sealed, e) < 0)
+        return err_wrap(e, "could not unseal a secret");
+    if (raw.len < HEAD_BYTES + TAG_BYTES || raw.data[0] != SEAL_VERSION)
+        return err_set(e, ERR_INTERNAL, "could not unseal a secret: unknown form");
+    box = (unsigned char *)raw.data;
+    len = raw.len - HEAD_BYTES - TAG_BYTES;
+    plain = xmalloc(len + 1);
+    if (!ctx || EVP_DecryptInit_ex(ctx, EVP_aes_256_gcm(), NULL, key, box + 1) != 1 ||
+        EVP_DecryptUpdate(ctx, NULL, &n, (const unsigned char *)context,
+                          (int)strlen(context)) != 1 ||
+        EVP_DecryptUpdate(ctx, plain, &n, box + HEAD_BYTES, (int)len) != 1 ||
+        EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, box + HEAD_BYTES + len) !=
+            1 ||
+        EVP_DecryptFinal_ex(ctx, plain + len, &n) != 1)
+        return err_set(e, ERR_INTERNAL,
+                       "could not unseal a secret: wrong key file or altered data");
+    str_add_len(out, plain, len);
+    return 0;
+}

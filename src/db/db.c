@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/db-internal.h"
+
+#include "base/str.h"
+
+#include <assert.h>
+#include <sqlite3.h>
+#include <string.h>
+
+/* Statements a connection keeps, found by the address of their SQL.  A power of two, several
+ * times the number of literals in store/. */
+enum {
+    CACHE_SLOTS = 512,
+};
+
+struct db {
+    sqlite3 *handle;
+    struct {
+        const char *sql;
+        sqlite3_stmt *stmt;
+    } cache[CACHE_SLOTS];
+};
+
+int db_failed(struct db *db, struct err *e, const char *doing)
+{
+    int rc = sqlite3_extended_errcode(db->handle);
+    const char *text = sqlite3_errmsg(db->handle);
+
+    switch (rc & 0xff) {
+    case SQLITE_FULL:
+        return err_set(e, ERR_NO_SPACE, "could not %s: the disk is full", doing);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return err_set(e, ERR_BUSY, "could not %s: %s", doing, text);
+    case SQLITE_CONSTRAINT:
+        return err_set(e, ERR_CONFLICT, "could not %s: %s", doing, text);
+    default:
+        return err_set(e, ERR_INTERNAL, "could not %s: %s (%d)", doing, text, rc);
+    }
+}
+
+bool db_is_broken(struct db *db)
+{
+    int rc = sqlite3_extended_errcode(db->handle) & 0xff;
+
+    return rc == SQLITE_IOERR || rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB;
+}
+
+static int configure(struct db *db, enum db_mode mode, struct err *e)
+{
+    /* Foreign bytes reach the file only through us, but a defect must not become a hole:
+     * no writes to the schema by SQL, no functions from the schema. */
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_busy_timeout(db->handle, 5000);
+    if (mode == DB_READER)
+        return db_script(db, "PRAGMA query_only = ON", e);
+    return db_script(db,
+                     "PRAGMA journal_mode = WAL;"
+                     "PRAGMA synchronous = FULL;"
+                     "PRAGMA foreign_keys = ON;"
+                     /* 1000 pages is SQLite's own choice; the file then keeps that size. */
+                     "PRAGMA wal_autocheckpoint = 1000;"
+                     "PRAGMA journal_size_limit = 67108864",
+                     e);
+}
+
+int db_open(const char *path, enum db_mode mode, struct db **ret_db, struct err *e)
+{
+    autoptr(db) db = xcalloc(1, sizeof(*db));
+    /* A reader opens for writing too: WAL's shared memory wants it; query_only keeps it honest.
+     */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+
+    if (mode == DB_WRITER)
+        flags |= SQLITE_OPEN_CREATE;
+    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
+        if (!db->handle)
+            return err_set(e, ERR_INTERNAL, "could not open \"%s\"", path);
+        db_failed(db, e, "open the database");
+        return err_wrap(e, "\"%s\"", path);
+    }
+    if (configure(db, mode, e) < 0)
+        return err_wrap(e, "\"%s\"", path);
+    *ret_db = take_ptr(&db);
+    return 0;
+}
+
+void db_free(struct db *db)
+{
+    if (!db)
+        return;
+    for (size_t i = 0; i < CACHE_SLOTS; i++)
+        sqlite3_finalize(db->cache[i].stmt);
+    sqlite3_close(db->handle);
+    free(db);
+}
+
+int db_script(struct db *db, const char *sql, struct err *e)
+{
+    if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return db_failed(db, e, "change the database");
+    return 0;
+}
+
+static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret_stmt, struct err *e)
+{
+    /* Literals are aligned at best to bytes: mix the address before taking its low bits. */
+    size_t slot = (size_t)(((uintptr_t)sql * 0x9e3779b97f4a7c15ull) >> 32) % CACHE_SLOTS;
+
+    while (db->cache[slot].sql && db->cache[slot].sql != sql)
+        slot = (slot + 1) % CACHE_SLOTS;
+    if (!db->cache[slot].stmt) {
+        sqlite3_stmt *stmt;
+
+        if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL) !=
+            SQLITE_OK)
+            return db_failed(db, e, "prepare a statement");
+        db->cache[slot].sql = sql;
+        db->cache[slot].stmt = stmt;
+    }
+    *ret_stmt = db->cache[slot].stmt;
+    assert(!sqlite3_stmt_busy(*ret_stmt)); /* a query was left open: db_query_done is missing */
+    return 0;
+}
+
+static void bind(sqlite3_stmt *stmt, const char *types, va_list args)
+{
+    assert((size_t)sqlite3_bind_parameter_count(stmt) == strlen(types));
+    for (int i = 0; types[i]; i++) {
+        const void *bytes;
+
+        switch (types[i]) {
+        case 't':
+            sqlite3_bind_text(stmt, i + 1, va_arg(args, const char *), -1, SQLITE_TRANSIENT);
+            break;
+        case 'i':
+            sqlite3_bind_int64(stmt, i + 1, va_arg(args, int64_t));
+            break;
+        case 'b':
+            bytes = va_arg(args, const void *);
+            sqlite3_bind_blob64(stmt, i + 1, bytes, va_arg(args, size_t), SQLITE_TRANSIENT);
+            break;
+        default:
+            assert(!"unknown type letter");
+        }
+    }
+}
+
+int db_run(struct db *db, struct err *e, const char *sql, const char *types, ...)
+{
+    sqlite3_stmt *stmt;
+    va_list args;
+    int rc;
+
+    if (prepare(db, sql, &stmt, e) < 0)
+        return -1;
+    va_start(args, types);
+    bind(stmt, types, args);
+    va_end(args);
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        continue;
+    if (rc != SQLITE_DONE)
+        db_failed(db, e, "change the database");
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+    return rc == SQLITE_DONE ? 0 : -1;
+}
+
+int64_t db_changed_rows(struct db *db)
+{
+    return sqlite3_changes64(db->handle);
+}
+
+int64_t db_last_id(struct db *db)
+{
+    return sqlite3_last_insert_rowid(db->handle);
+}
+
+int db_select(
+    struct db *db, struct db_query *q, struct err *e, const char *sql, const char *types, ...)
+{
+    va_list args;
+
+    *q = (struct db_query){.db = db};
+    if (prepare(db, sql, &q->stmt, e) < 0)
+        return -1;
+    va_start(args, types);
+    bind(q->stmt, types, args);
+    va_end(args);
+    return 0;
+}
+
+int db_next(struct db_query *q, struct err *e)
+{
+    int rc = sqlite3_step(q->stmt);
+
+    if (rc == SQLITE_ROW)
+        return 1;
+    if (rc == SQLITE_DONE)
+        return 0;
+    return db_failed(q->db, e, "read the database");
+}
+
+const char *db_text(struct db_query *q, int column)
+{
+    return (const char *)sqlite3_column_text(q->stmt, column);
+}
+
+int64_t db_int(struct db_query *q, int column)
+{
+    return sqlite3_column_int64(q->stmt, column);
+}
+
+const void *db_blob(struct db_query *q, int column, size_t *ret_len)
+{
+    const void *bytes = sqlite3_column_blob(q->stmt, column);
+
+    *ret_len = (size_t)sqlite3_column_bytes(q->stmt, column);
+    return bytes;
+}
+
+void db_query_done(struct db_query *q)
+{
+    if (!q->stmt)
+        return;
+    sqlite3_reset(q->stmt);
+    sqlite3_clear_bindings(q->stmt);
+    q->stmt = NULL;
+}
+
+int db_copy_to(struct db *db, const char *path, struct err *e)
+{
+    /* VACUUM INTO reads one snapshot and leaves out freed pages, where deleted secrets may
+     * linger. */
+    return db_run(db, e, "VACUUM INTO ?", "t", path);
+}
+
+int db_check(struct db *db, struct err *e)
+{
+    auto_query q;
+
+    if (db_select(db, &q, e, "PRAGMA integrity_check(1)", "") < 0 || db_next(&q, e) < 0)
+        return -1;
+    if (!str_equal(db_text(&q, 0), "ok"))
+        return err_set(e, ERR_INTERNAL, "the database is damaged: %s", db_text(&q, 0));
+    return 0;
+}

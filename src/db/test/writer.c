@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/writer.h"
+
+#include "base/mem.h"
+#include "db/db.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A folder with a database of one table, removed at the end. */
+struct place {
+    char folder[32];
+    char path[64];
+};
+
+static struct db *open_place(struct place *p)
+{
+    struct db *db = NULL;
+    struct err e = {0};
+
+    snprintf(p->folder, sizeof(p->folder), "/tmp/yard-db-XXXXXX");
+    assert_non_null(mkdtemp(p->folder));
+    snprintf(p->path, sizeof(p->path), "%s/x.db", p->folder);
+    assert_int_equal(db_open(p->path, DB_WRITER, &db, &e), 0);
+    assert_int_equal(db_script(db, "CREATE TABLE t (n INTEGER PRIMARY KEY)", &e), 0);
+    return db;
+}
+
+static void remove_place(struct place *p)
+{
+    static const char *const tails[] = {"", "-wal", "-shm"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(tails); i++) {
+        auto_free char *path = xasprintf("%s%s", p->path, tails[i]);
+
+        unlink(path);
+    }
+    rmdir(p->folder);
+}
+
+/* A write of one number, and a meeting point for those who wait for it. */
+struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t all_told;
+    int left, ok, refused;
+};
+
+struct number {
+    struct db_write write;
+    int64_t n;
+    bool then_fail;
+    struct meeting *meeting;
+};
+
+static int insert(struct db_write *write, struct db *db, struct err *e)
+{
+    struct number *number = container_of(write, struct number, write);
+
+    if (db_run(db, e, "INSERT INTO t (n) VALUES (?)", "i", number->n) < 0)
+        return -1;
+    if (number->then_fail)
+        return err_set(e, ERR_CONFLICT, "changed my mind");
+    return 0;
+}
+
+static int note_refusal(struct db_write *write, struct db *db, const struct err *why)
+{
+    struct number *number = container_of(write, struct number, write);
+
+    (void)why;
+    return db_run(db, NULL, "INSERT INTO t (n) VALUES (?)", "i", -number->n);
+}
+
+static void told(struct db_write *write, const struct err *why)
+{
+    struct number *number = container_of(write, struct number, write);
+    struct meeting *m = number->meeting;
+
+    pthread_mutex_lock(&m->lock);
+    if (why->code == ERR_NONE)
+        m->ok++;
+    else
+        m->refused++;
+    m->left--;
+    pthread_cond_signal(&m->all_told);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void wait_all(struct meeting *m)
+{
+    pthread_mutex_lock(&m->lock);
+    while (m->left > 0)
+        pthread_cond_wait(&m->all_told, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static int64_t scalar(const char *path, const char *sql)
+{
+    autoptr(db) reader = NULL;
+    auto_query q;
+
+    assert_int_equal(db_open(path, DB_READER, &reader, NULL), 0);
+    assert_int_equal(db_select(reader, &q, NULL, sql, ""), 0);
+    assert_int_equal(db_next(&q, NULL), 1);
+    int64_t value = db_int(&q, 0);
+    db_query_done(&q);
+    return value;
+}
+
+static void writes_share_commits_and_all_are_kept(void **state)
+{
+    enum { COUNT = 1000 };
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, COUNT, 0, 0};
+    struct db_writer_counts counts;
+    struct db_writer_config config = {0};
+    struct db_writer *writer = NULL;
+    struct place place;
+    auto_free struct number *numbers = xcalloc(COUNT, sizeof(*numbers));
+
+    (void)state;
+    assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
+    for (int i = 0; i < COUNT; i++) {
+        numbers[i] = (struct number){{insert, NULL, told, NULL, {0}}, i + 1, false, &m};
+        db_writer_submit(writer, &numbers[i].write);
+    }
+    wait_all(&m);
+    db_writer_counts(writer, &counts);
+    assert_int_equal(m.ok, COUNT);
+    assert_true(counts.commits < COUNT / 2);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t"), COUNT);
+    db_writer_free(writer);
+    remove_place(&place);
+}
+
+static void a_refused_write_leaves_nothing_and_harms_no_neighbour(void **state)
+{
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 4, 0, 0};
+    struct number numbers[] = {
+        {{insert, NULL, told, NULL, {0}}, 1, false, &m},
+        {{insert, NULL, told, NULL, {0}}, 2, true, &m},
+        {{insert, note_refusal, told, NULL, {0}}, 3, true, &m},
+        {{insert, NULL, told, NULL, {0}}, 1, false, &m}, /* breaks the primary key */
+    };
+    struct db_writer_config config = {0};
+    struct db_writer *writer = NULL;
+    struct place place;
+
+    (void)state;
+    assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+        db_writer_submit(writer, &numbers[i].write);
+    wait_all(&m);
+    assert_int_equal(m.ok, 1);
+    assert_int_equal(m.refused, 3);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n = 1"), 1);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n IN (2, 3)"), 0);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n = -3"), 1);
+    db_writer_free(writer);
+    remove_place(&place);
+}
+
+static void migrations_run_once_in_order_and_a_newer_schema_is_refused(void **state)
+{
+    static const struct db_migration list[] = {
+        {1, "one", "CREATE TABLE a (x)"},
+        {2, "two", "INSERT INTO a VALUES (1)"},
+    };
+    struct err e = {0};
+    struct place place;
+    struct db *db = open_place(&place);
+
+    (void)state;
+    assert_int_equal(db_migrate(db, list, 1, &e), 0);
+    assert_int_equal(db_migrate(db, list, 2, &e), 0);
+    assert_int_equal(db_migrate(db, list, 2, &e), 0);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM a"), 1);
+    assert_int_equal(db_migrate(db, list, 1, &e), -1);
+    assert_non_null(strstr(e.msg, "newer version"));
+    db_free(db);
+    remove_place(&place);
+}
+
+static void a_failed_migration_changes_nothing(void **state)
+{
+    static const struct db_migration list[] = {
+        {1, "half", "CREATE TABLE a (x); INSERT INTO nowhere VALUES (1)"},
+    };
+    struct err e = {0};
+    struct place place;
+    struct db *db = open_place(&place);
+
+    (void)state;
+    assert_int_equal(db_migrate(db, list, 1, &e), -1);
+    assert_non_null(strstr(e.msg, "migration 1 (half)"));
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM sqlite_master WHERE name = 'a'"),
+                     0);
+    db_free(db);
+    remove_place(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_share_commits_and_all_are_kept),
+        cmocka_unit_test(a_refused_write_leaves_nothing_and_harms_no_neighbour),
+        cmocka_unit_test(migrations_run_once_in_order_and_a_newer_schema_is_refused),
+        cmocka_unit_test(a_failed_migration_changes_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

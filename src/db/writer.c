@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/writer.h"
+
+#include "db/db-internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+struct db_writer {
+    struct db *db;
+    struct db_writer_config config;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t wake;
+    struct db_write *first, **tail;
+    bool stopping;
+    struct db_writer_counts counts;
+    bool is_broken; /* writer thread only */
+};
+
+enum {
+    DEFAULT_MOST_PER_COMMIT = 256,
+};
+
+/* Wait for work; cut off at most one group.  NULL when stopping and nothing is left. */
+static struct db_write *next_group(struct db_writer *w)
+{
+    struct db_write *group, *last;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->first && !w->stopping)
+        pthread_cond_wait(&w->wake, &w->lock);
+    group = last = w->first;
+    if (group) {
+        for (size_t i = 1; i < w->config.most_per_commit && last->next; i++)
+            last = last->next;
+        w->first = last->next;
+        if (!w->first)
+            w->tail = &w->first;
+        last->next = NULL;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return group;
+}
+
+/* Run one write in its savepoint.  -1 only when the transaction as a whole is lost. */
+static int run_one(struct db_writer *w, struct db_write *write, struct err *e)
+{
+    struct err why = {.code = ERR_INTERNAL, .msg = "refused without a reason"};
+
+    if (db_run(w->db, e, "SAVEPOINT one", "") < 0)
+        return -1;
+    if (write->apply(write, w->db, &why) == 0) {
+        write->outcome = (struct err){0};
+    } else {
+        write->outcome = why;
+        if (db_run(w->db, e, "ROLLBACK TO one", "") < 0)
+            return -1;
+        if (write->refused && write->refused(write, w->db, &why) < 0)
+            return err_set(e, ERR_INTERNAL, "could not record a refusal");
+    }
+    return db_run(w->db, e, "RELEASE one", "");
+}
+
+static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
+{
+    if (db_run(w->db, e, "BEGIN IMMEDIATE", "") < 0)
+        return -1;
+    for (struct db_write *write = group; write; write = write->next) {
+        if (run_one(w, write, e) < 0)
+            return -1;
+    }
+    return db_run(w->db, e, "COMMIT", "");
+}
+
+static void fail_group(struct db_writer *w, struct db_write *group, const struct err *why)
+{
+    bool broke = !w->is_broken && db_is_broken(w->db);
+
+    db_run(w->db, NULL, "ROLLBACK", "");
+    for (struct db_write *write = group; write; write = write->next)
+        write->outcome = *why;
+    if (broke) {
+        w->is_broken = true;
+        if (w->config.broken)
+            w->config.broken(why, w->config.context);
+    }
+}
+
+static void count(struct db_writer *w, struct db_write *group)
+{
+    pthread_mutex_lock(&w->lock);
+    w->counts.commits++;
+    for (struct db_write *write = group; write; write = write->next) {
+        w->counts.writes++;
+        w->counts.refused += write->outcome.code != ERR_NONE;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void tell(struct db_write *group)
+{
+    for (struct db_write *write = group, *next; write; write = next) {
+        struct err outcome = write->outcome;
+
+        next = write->next; /* done() may free the write */
+        write->done(write, &outcome);
+    }
+}
+
+static void *writer_main(void *arg)
+{
+    struct db_writer *w = arg;
+    struct db_write *group;
+
+    pthread_setname_np(pthread_self(), "db-writer");
+    while ((group = next_group(w))) {
+        struct err e = {0};
+
+        if (w->is_broken) {
+            err_set(&e, ERR_BUSY,
+                    "the database cannot be written after an I/O error; restart the daemon");
+            fail_group(w, group, &e);
+        } else if (run_group(w, group, &e) < 0) {
+            fail_group(w, group, &e);
+        }
+        count(w, group);
+        tell(group);
+    }
+    return NULL;
+}
+
+int db_writer_new(struct db *db,
+                  const struct db_writer_config *config,
+                  struct db_writer **ret_writer,
+                  struct err *e)
+{
+    struct db_writer *w = xcalloc(1, sizeof(*w));
+    int rc;
+
+    w->db = db;
+    w->config = *config;
+    if (w->config.most_per_commit == 0)
+        w->config.most_per_commit = DEFAULT_MOST_PER_COMMIT;
+    w->tail = &w->first;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->wake, NULL);
+    rc = pthread_create(&w->thread, NULL, writer_main, w);
+    if (rc != 0) {
+        free(w);
+        return err_sys(e, rc, "could not start the writer thread");
+    }
+    *ret_writer = w;
+    return 0;
+}
+
+void db_writer_submit(struct db_writer *w, struct db_write *write)
+{
+    bool late;
+
+    write->next = NULL;
+    pthread_mutex_lock(&w->lock);
+    late = w->stopping;
+    if (!late) {
+        *w->tail = write;
+        w->tail = &write->next;
+        pthread_cond_signal(&w->wake);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (late) {
+        struct err why;
+
+        err_set(&why, ERR_BUSY, "the service is stopping; try again");
+        write->done(write, &why);
+    }
+}
+
+void db_writer_free(struct db_writer *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stopping = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->wake);
+    db_free(w->db);
+    free(w);
+}
+
+void db_writer_counts(struct db_writer *w, struct db_writer_counts *ret_counts)
+{
+    pthread_mutex_lock(&w->lock);
+    *ret_counts = w->counts;
+    pthread_mutex_unlock(&w->lock);
+}
