@@ -18,3 +18,4 @@ add_library(llhttp STATIC
     ${LLHTTP_SOURCES}/llhttp.c ${LLHTTP_SOURCES}/api.c ${LLHTTP_SOURCES}/http.c)
 target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
 target_compile_options(llhttp PRIVATE -w)
+target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1)

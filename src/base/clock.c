@@ -48,7 +48,9 @@ const char *clock_format_iso(int64_t wall_ms, char buf[CLOCK_ISO_BYTES])
     size_t len;
 
     split(wall_ms, &tm, &ms);
-    len = strftime(buf, CLOCK_ISO_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
+    /* Not strftime's %Y: it writes the year 1 as "1". */
+    len = (size_t)snprintf(buf, CLOCK_ISO_BYTES, "%04d", tm.tm_year + 1900);
+    len += strftime(buf + len, CLOCK_ISO_BYTES - len, "-%m-%dT%H:%M:%S", &tm);
     if (ms) {
         len += (size_t)snprintf(buf + len, CLOCK_ISO_BYTES - len, ".%03d", ms);
         while (buf[len - 1] == '0')
@@ -118,7 +120,8 @@ static bool parse_zone(const char **p, int *ret_minutes)
     if (sign != '+' && sign != '-')
         return false;
     (*p)++;
-    if (!digits(p, 2, &hours) || !literal(p, ':') || !digits(p, 2, &minutes))
+    if (!digits(p, 2, &hours) || !literal(p, ':') || !digits(p, 2, &minutes) || hours > 23 ||
+        minutes > 59)
         return false;
     *ret_minutes = (hours * 60 + minutes) * (sign == '-' ? -1 : 1);
     return true;
@@ -137,9 +140,16 @@ static bool parse_clock(const char **p, struct tm *tm, int *ret_ms, int *ret_zon
     return parse_zone(p, ret_zone);
 }
 
+static int days_in(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+    return days[month - 1] + (month == 2 && leap);
+}
+
 int clock_parse_iso(const char *text, int64_t *ret_wall_ms, struct err *e)
 {
-    static const int month_days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     const char *p = text;
     struct tm tm = {0};
     int year, month, ms = 0, zone = 0;
@@ -149,7 +159,7 @@ int clock_parse_iso(const char *text, int64_t *ret_wall_ms, struct err *e)
     if (ok && *p)
         ok = literal(&p, 'T') && parse_clock(&p, &tm, &ms, &zone);
     ok = ok && !*p && month >= 1 && month <= 12 && tm.tm_mday >= 1 &&
-         tm.tm_mday <= month_days[month - 1] && tm.tm_hour < 24 && tm.tm_min < 60 &&
+         tm.tm_mday <= days_in(year, month) && tm.tm_hour < 24 && tm.tm_min < 60 &&
          tm.tm_sec <= 60;
     if (!ok)
         return err_set(e, ERR_INVALID, "\"%.64s\" is not a time; write 2030-01-31T23:59:00Z",

@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "base/text.h"
 
-#include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -20,6 +20,8 @@ void crypt_random(void *bytes, size_t len)
     while (len > 0) {
         ssize_t got = getrandom(p, len, 0);
 
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got < 0)
             abort();
         p += got;
@@ -123,9 +125,9 @@ int crypt_unseal(struct str *out,
     size_t len;
     int n;
 
-    if (text_base64_decode(&raw, sealed, e) < 0)
-        return err_wrap(e, "could not unseal a secret");
-    if (raw.len < HEAD_BYTES + TAG_BYTES || raw.data[0] != SEAL_VERSION)
+    /* What does not unseal was sealed by us and spoilt here: never the client's fault. */
+    if (text_base64_decode(&raw, sealed, NULL) < 0 || raw.len < HEAD_BYTES + TAG_BYTES ||
+        raw.data[0] != SEAL_VERSION)
         return err_set(e, ERR_INTERNAL, "could not unseal a secret: unknown form");
     box = (unsigned char *)raw.data;
     len = raw.len - HEAD_BYTES - TAG_BYTES;

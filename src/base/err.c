@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 
+#include "base/text.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +37,22 @@ const char *err_reason_of(const struct err *e)
     return e->reason ? e->reason : err_info(e->code)->reason;
 }
 
+/* Messages quote foreign text and are cut to fit: what is no whole UTF-8 character any more, or
+ * would break the line, becomes '?', so that a message can always be written as JSON. */
+static void tidy(char *text)
+{
+    for (char *p = text; *p;) {
+        unsigned char c = (unsigned char)*p;
+        size_t len = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+
+        if (c < 0x20 || c == 0x7f || strnlen(p, len) < len || !text_is_utf8(p, len)) {
+            *p = '?';
+            len = 1;
+        }
+        p += len;
+    }
+}
+
 static PRINTF_LIKE(3, 0) void fill(struct err *e,
                                    enum err_code code,
                                    const char *format,
@@ -46,7 +64,8 @@ static PRINTF_LIKE(3, 0) void fill(struct err *e,
     vsnprintf(e->msg, sizeof(e->msg), format, args);
 }
 
-int err_set(struct err *e, enum err_code code, const char *format, ...)
+/* Names in parentheses: err.h has macros of the same names for the analyzer. */
+int(err_set)(struct err *e, enum err_code code, const char *format, ...)
 {
     va_list args;
 
@@ -55,6 +74,7 @@ int err_set(struct err *e, enum err_code code, const char *format, ...)
     va_start(args, format);
     fill(e, code, format, args);
     va_end(args);
+    tidy(e->msg);
     return -1;
 }
 
@@ -91,7 +111,7 @@ static enum err_code code_of_errno(int errno_value)
     }
 }
 
-int err_sys(struct err *e, int errno_value, const char *format, ...)
+int(err_sys)(struct err *e, int errno_value, const char *format, ...)
 {
     va_list args;
     char text[128];
@@ -105,10 +125,11 @@ int err_sys(struct err *e, int errno_value, const char *format, ...)
     used = strlen(e->msg);
     snprintf(e->msg + used, sizeof(e->msg) - used, ": %s",
              strerror_r(errno_value, text, sizeof(text)));
+    tidy(e->msg);
     return -1;
 }
 
-int err_wrap(struct err *e, const char *format, ...)
+int(err_wrap)(struct err *e, const char *format, ...)
 {
     char inner[sizeof(e->msg)];
     va_list args;
@@ -127,19 +148,22 @@ int err_wrap(struct err *e, const char *format, ...)
         used += 2;
         snprintf(e->msg + used, sizeof(e->msg) - used, "%.*s", (int)sizeof(inner) - 1, inner);
     }
+    tidy(e->msg);
     return -1;
 }
 
-int err_reason(struct err *e, const char *reason)
+int(err_reason)(struct err *e, const char *reason)
 {
     if (e)
         e->reason = reason;
     return -1;
 }
 
-int err_target(struct err *e, const char *target)
+int(err_target)(struct err *e, const char *target)
 {
-    if (e)
-        snprintf(e->target, sizeof(e->target), "%s", target);
+    if (!e)
+        return -1;
+    snprintf(e->target, sizeof(e->target), "%s", target);
+    tidy(e->target);
     return -1;
 }

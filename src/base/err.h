@@ -42,7 +42,7 @@ struct err {
     enum err_code code;
     const char *reason; /* finer word for the wire; static storage; NULL = the table's */
     char target[64];    /* the field, option or resource at fault; may be empty */
-    char msg[512];      /* one line for a person */
+    char msg[512];      /* one line for a person; always UTF-8 without control characters */
 };
 
 struct err_info {
@@ -70,5 +70,19 @@ int err_wrap(struct err *e, const char *format, ...) PRINTF_LIKE(2, 3);
  * others, so that they chain: return err_target(e, "location"). */
 int err_reason(struct err *e, const char *reason);
 int err_target(struct err *e, const char *target);
+
+#ifdef __clang_analyzer__
+/* The analyzer looks at one source at a time: tell it that failing always returns -1. */
+static inline int err_always_fails(int returned)
+{
+    (void)returned;
+    return -1;
+}
+#define err_set(...)    err_always_fails(err_set(__VA_ARGS__))
+#define err_sys(...)    err_always_fails(err_sys(__VA_ARGS__))
+#define err_wrap(...)   err_always_fails(err_wrap(__VA_ARGS__))
+#define err_reason(...) err_always_fails(err_reason(__VA_ARGS__))
+#define err_target(...) err_always_fails(err_target(__VA_ARGS__))
+#endif
 
 #endif

@@ -18,7 +18,8 @@ int fs_open_beneath(
 {
     struct open_how how = {
         .flags = (unsigned long long)flags | O_CLOEXEC,
-        .mode = (flags & (O_CREAT | O_TMPFILE)) ? mode : 0,
+        /* A mode without a file to make is EINVAL; O_TMPFILE contains O_DIRECTORY's bit. */
+        .mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     long fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
@@ -29,10 +30,19 @@ int fs_open_beneath(
     return 0;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int fs_make_folders(const char *path, mode_t mode, struct err *e)
 {
     auto_free char *copy = xstrdup(path);
 
+    if (!*path)
+        return err_set(e, ERR_INVALID, "cannot make a folder without a name");
     for (char *p = copy + 1;; p++) {
         bool last = *p == '\0';
 
@@ -41,19 +51,18 @@ int fs_make_folders(const char *path, mode_t mode, struct err *e)
         *p = '\0';
         if (mkdir(copy, mode) < 0 && errno != EEXIST)
             return err_sys(e, errno, "could not make the folder \"%.200s\"", copy);
+        if (last && !is_folder(copy))
+            return err_sys(e, ENOTDIR, "could not make the folder \"%.200s\"", copy);
         if (last)
             return 0;
         *p = '/';
     }
 }
 
-int fs_read(const char *path, size_t most, struct str *out, struct err *e)
+static int read_all(int fd, const char *path, size_t most, struct str *out, struct err *e)
 {
-    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t start = out->len;
 
-    if (fd < 0)
-        return err_sys(e, errno, "could not open \"%.200s\"", path);
     for (;;) {
         ssize_t got = read(fd, str_reserve(out, 4096), 4096);
 
@@ -68,6 +77,20 @@ int fs_read(const char *path, size_t most, struct str *out, struct err *e)
         if (out->len - start > most)
             return err_set(e, ERR_TOO_LARGE, "\"%.200s\" is larger than %zu bytes", path, most);
     }
+}
+
+int fs_read(const char *path, size_t most, struct str *out, struct err *e)
+{
+    auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t start = out->len;
+
+    if (fd < 0)
+        return err_sys(e, errno, "could not open \"%.200s\"", path);
+    if (read_all(fd, path, most, out, e) < 0) {
+        str_truncate(out, start);
+        return -1;
+    }
+    return 0;
 }
 
 int fs_write_all(int fd, const void *bytes, size_t len, struct err *e)

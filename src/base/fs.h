@@ -20,7 +20,7 @@ int fs_open_beneath(
 /* Make a folder and its parents, with mode for the ones made.  An existing folder is fine. */
 int fs_make_folders(const char *path, mode_t mode, struct err *e);
 
-/* Read a whole file of at most `most` bytes. */
+/* Append a whole file of at most `most` bytes to out; nothing on failure. */
 int fs_read(const char *path, size_t most, struct str *out, struct err *e);
 
 /* Write a whole file so that after a crash it is the old one or the new one: temporary file in

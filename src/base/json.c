@@ -63,9 +63,91 @@ static int append(const char *bytes, size_t len, void *out)
     return 0;
 }
 
+/* Jansson writes 17 digits, 0.1 as 0.10000000000000001: take the fewest that read back the
+ * same. */
+static void write_real(struct str *out, const json_t *real)
+{
+    size_t start = out->len;
+
+    for (size_t digits = 15; digits <= 17; digits++) {
+        auto_json json_t *again = NULL;
+
+        str_truncate(out, start);
+        json_dump_callback(real, append, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        again = json_loadb(out->data + start, out->len - start, JSON_DECODE_ANY, NULL);
+        if (json_real_value(again) == json_real_value(real))
+            return;
+    }
+}
+
+static void write_string(struct str *out, const char *text, size_t len)
+{
+    static const char shorts[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+                                  ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
+    size_t done = 0;
+
+    str_add_char(out, '"');
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        if (c >= ' ' && c != '"' && c != '\\')
+            continue;
+        str_add_len(out, text + done, i - done);
+        if (shorts[c])
+            str_addf(out, "\\%c", shorts[c]);
+        else
+            str_addf(out, "\\u%04X", c);
+        done = i + 1;
+    }
+    str_add_len(out, text + done, len - done);
+    str_add_char(out, '"');
+}
+
+static void write_array(struct str *out, const json_t *array)
+{
+    json_t *element;
+    size_t i;
+
+    str_add_char(out, '[');
+    json_array_foreach(array, i, element)
+    {
+        if (i > 0)
+            str_add_char(out, ',');
+        json_write(out, element);
+    }
+    str_add_char(out, ']');
+}
+
+static void write_object(struct str *out, const json_t *object)
+{
+    const char *separator = "";
+    const char *key;
+    json_t *value;
+
+    str_add_char(out, '{');
+    json_object_foreach((json_t *)object, key, value)
+    {
+        str_add(out, separator);
+        write_string(out, key, strlen(key));
+        str_add_char(out, ':');
+        json_write(out, value);
+        separator = ",";
+    }
+    str_add_char(out, '}');
+}
+
 void json_write(struct str *out, const json_t *value)
 {
-    json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (json_is_object(value))
+        write_object(out, value);
+    else if (json_is_array(value))
+        write_array(out, value);
+    else if (json_is_string(value))
+        write_string(out, json_string_value(value), json_string_length(value));
+    else if (json_is_real(value))
+        write_real(out, value);
+    else
+        json_dump_callback(value, append, out, JSON_ENCODE_ANY);
 }
 
 char *json_canonical(const json_t *value)
@@ -78,6 +160,8 @@ char *json_canonical(const json_t *value)
 
 const char *json_type_name(const json_t *value)
 {
+    if (!value)
+        return "nothing";
     switch (json_typeof(value)) {
     case JSON_OBJECT:
         return "an object";

@@ -26,7 +26,8 @@ enum {
  * says the line and column.  The caller owns *ret_value. */
 int json_parse(const char *text, size_t len, json_t **ret_value, struct err *e);
 
-/* Compact, keys in their order of insertion. */
+/* Compact, keys in their order of insertion, fractions with the fewest digits that read back
+ * the same. */
 void json_write(struct str *out, const json_t *value);
 /* Compact, keys sorted: for comparing. */
 char *json_canonical(const json_t *value);

@@ -4,10 +4,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 static atomic_int threshold = LOG_LEVEL_INFO;
@@ -36,49 +37,99 @@ int log_parse_level(const char *text, enum log_level *ret_level, struct err *e)
                    "\"%.64s\" is not a log level; take debug, info, warning or error", text);
 }
 
-/* What stands before a secret, and what ends it. */
-static const struct marker {
-    const char *before;
-    const char *ends;
-} markers[] = {
-    {"sig=", "& \"'"},          {"Bearer ", " \"'"},      {"SharedKey ", " \"'"},
-    {"SharedKeyLite ", " \"'"}, {"AccountKey=", "; \"'"}, {"client_secret=", "& \"'"},
-    {"password=", "&; \"'"},    {"token=", "&; \"'"},
-};
+/* Words that name a secret: the value follows in the way of a query or a connection string
+ * (word=value) or of JSON ("word": "value"). */
+static const char *const words[] = {"sig",    "AccountKey", "password",
+                                    "secret", "token",      "assertion"};
 
-static const struct marker *marker_at(const char *p)
+/* Schemes of the Authorization header: the value follows after spaces. */
+static const char *const schemes[] = {"Bearer", "Basic", "SharedKey", "SharedKeyLite"};
+
+static size_t skip(const char *p, size_t at, const char *chars)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(markers); i++) {
-        if (str_starts_nocase(p, markers[i].before))
-            return &markers[i];
+    return at + strspn(p + at, chars);
+}
+
+/* The length of "=", "%3D" or '":' between a word and its value; 0 if there is none. */
+static size_t separator(const char *p)
+{
+    if (*p == '=')
+        return 1;
+    if (str_starts_nocase(p, "%3d"))
+        return 3;
+    if (*p == '"' || *p == '\'') {
+        size_t at = skip(p, 1, " ");
+
+        return p[at] == ':' ? skip(p, at + 1, " ") : 0;
     }
-    return NULL;
+    return 0;
+}
+
+/* How many bytes at p announce a secret, up to its first byte; 0 if none is announced. */
+static size_t announcement(const char *p)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        size_t len = strlen(words[i]);
+        size_t gap = str_starts_nocase(p, words[i]) ? separator(p + len) : 0;
+
+        if (gap)
+            return len + gap;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+        size_t len = strlen(schemes[i]);
+
+        if (str_starts_nocase(p, schemes[i]) && p[len] == ' ')
+            return skip(p, len, " ");
+    }
+    return 0;
 }
 
 void log_redact(struct str *out, const char *text)
 {
     for (const char *p = text; *p;) {
-        const struct marker *m = marker_at(p);
+        size_t len = announcement(p);
 
-        if (!m) {
+        if (!len) {
             str_add_char(out, *p++);
             continue;
         }
-        str_add_len(out, p, strlen(m->before));
+        str_add_len(out, p, len);
         str_add(out, "***");
-        p += strlen(m->before);
-        p += strcspn(p, m->ends);
+        p += len;
+        /* A quoted value ends with its quote, a bare one where its surroundings go on. */
+        if (*p == '"' || *p == '\'') {
+            const char *end = strchr(p + 1, *p);
+
+            p = end ? end + 1 : p + strlen(p);
+        } else {
+            p += strcspn(p, "&;, \"'\r\n");
+        }
     }
 }
 
-/* Control characters and DEL as \xNN, so that a line stays one line. */
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+/* Control characters (with the C1 ones, which terminals obey too) and what is not UTF-8 as
+ * \xNN, so that a line stays one line. */
 static void add_printable(struct str *out, const char *text)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p < 0x20 || *p == 0x7f)
-            str_addf(out, "\\x%02x", *p);
-        else
-            str_add_char(out, (char)*p);
+    const unsigned char *p = (const unsigned char *)text;
+
+    while (*p) {
+        size_t len = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+        const char *s = (const char *)p;
+        bool whole = strnlen(s, len) == len && text_is_utf8(s, len);
+        uint32_t c = len == 2 && whole ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu) : *p;
+
+        if (whole && (len > 2 || !is_control(c))) {
+            str_add_len(out, s, len);
+            p += len;
+        } else {
+            str_addf(out, "\\x%02x", *p++);
+        }
     }
 }
 

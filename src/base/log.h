@@ -4,8 +4,8 @@
  * key=value" pairs.  Control characters are escaped, so that foreign text cannot forge a line
  * or a terminal sequence.
  *
- * Redaction: "sig=...", "Bearer ...", "SharedKey ...", "password", "secret", "AccountKey=..."
- * lose their values before a line is written.
+ * Redaction: what follows "sig=", "password=", "secret=", "token=", "AccountKey=" (or the same
+ * names as JSON fields) and "Bearer", "Basic", "SharedKey" is "***" before a line is written.
  *
  * Libraries never log above debug; the edge (request handler, event callback, main) logs once.
  * The level is the one mutable global of the project.

@@ -24,6 +24,7 @@ char *str_reserve(struct str *s, size_t more)
             room *= 2;
         s->data = xrealloc(s->data, room);
         s->room = room;
+        s->data[s->len] = '\0';
     }
     return s->data + s->len;
 }

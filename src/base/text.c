@@ -120,7 +120,7 @@ int text_percent_decode(struct str *out, const char *text, size_t len, bool plus
     for (size_t i = 0; i < len; i++) {
         int high, low;
 
-        if (text[i] != '%') {
+        if (text[i] != '%' && text[i] != '\0') {
             str_add_char(out, plus && text[i] == '+' ? ' ' : text[i]);
             continue;
         }

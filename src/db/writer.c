@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/writer.h"
 
+#include "base/fault.h"
 #include "db/db-internal.h"
 
 #include <errno.h>
@@ -70,7 +71,11 @@ static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
         if (run_one(w, write, e) < 0)
             return -1;
     }
-    return db_run(w->db, e, "COMMIT", "");
+    FAULT("writer.before-commit");
+    if (db_run(w->db, e, "COMMIT", "") < 0)
+        return -1;
+    FAULT("writer.after-commit");
+    return 0;
 }
 
 static void fail_group(struct db_writer *w, struct db_write *group, const struct err *why)
@@ -126,6 +131,7 @@ static void *writer_main(void *arg)
         }
         count(w, group);
         tell(group);
+        FAULT("writer.after-telling");
     }
     return NULL;
 }

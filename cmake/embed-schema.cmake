@@ -1,0 +1,28 @@
+# Write OUT: the files of FILES (schema/NNN_name.sql, in order) as a table of struct db_migration.
+
+set(rows "")
+set(count 0)
+foreach(file ${FILES})
+    get_filename_component(stem ${file} NAME_WE)
+    if(NOT stem MATCHES "^([0-9][0-9][0-9])_(.+)$")
+        message(FATAL_ERROR "${file}: a schema file is called NNN_name.sql")
+    endif()
+    math(EXPR count "${count} + 1")
+    math(EXPR number "1${CMAKE_MATCH_1} - 1000")
+    if(NOT number EQUAL count)
+        message(FATAL_ERROR "${file}: expected number ${count}")
+    endif()
+    set(name ${CMAKE_MATCH_2})
+    file(READ ${file} sql)
+    string(REPLACE "\\" "\\\\" sql "${sql}")
+    string(REPLACE "\"" "\\\"" sql "${sql}")
+    string(REPLACE "\n" "\\n\"\n     \"" sql "${sql}")
+    string(APPEND rows "    {${number}, \"${name}\",\n     \"${sql}\"},\n")
+endforeach()
+file(WRITE ${OUT} "/* Generated from src/store/schema. */
+#include \"store/store-internal.h\"
+
+const struct db_migration store_schema[] = {
+${rows}};
+const size_t store_schema_count = ${count};
+")

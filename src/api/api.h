@@ -1,0 +1,55 @@
+/* api.h - the REST surface: one table of routes, one file per resource.
+ *
+ * Every request takes the same way: Host is checked (421), the route is found (404, 405), the
+ * token is known (401), the role allows it (403, or 404 when the caller may not even know), the
+ * body is read and parsed (413, 415, 400); only then does the handler of the row see it.
+ * Handlers read through the pool and change through control; none of them blocks a loop thread
+ * on a disk.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef API_API_H
+#define API_API_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct api; /* opaque */
+struct control;
+struct http_req;
+struct http_server;
+struct store_pool;
+struct vault;
+
+struct api_config {
+    const char *home; /* the data folder */
+    const char *db_path;
+    const char *subscription_id, *tenant_id;
+    struct control *control;
+    struct store_pool *pool;
+    const struct vault *vault;
+    const char *const *hosts; /* names and addresses this yard answers to */
+    size_t host_count;
+    size_t max_body_bytes; /* of a JSON request */
+    /* The files that a backup carries besides the database, relative to home; NULL ends. */
+    const char *const *backup_files;
+    /* Stop serving and start anew, to take over a restored database. */
+    void (*restart)(void *context);
+    void *context;
+};
+
+/* The config's strings are borrowed until api_free. */
+struct api *api_new(const struct api_config *config);
+void api_free(struct api *api);
+/* For metrics: the server whose connections are to be counted. */
+void api_set_server(struct api *api, struct http_server *server);
+
+/* The callbacks of a struct http_config; the context is the api. */
+void api_on_request(struct http_req *req, void *context);
+void api_on_done(struct http_req *req, int status, uint64_t bytes_out, void *context);
+
+/* The OpenAPI document as text; caller frees.  What /openapi.json serves. */
+char *api_openapi(const char *version);
+
+#endif

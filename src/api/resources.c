@@ -1,0 +1,247 @@
+/* What the handlers of all kinds share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "api/api-internal.h"
+
+#include "base/text.h"
+#include "core/names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    PAGE_MOST = 1000,
+};
+
+/* The path parameter that names a kind, and the kind it hangs on. */
+static const struct {
+    const char *param;
+    enum resource_kind parent; /* itself for groups */
+} places[RESOURCE_KINDS] = {
+    [RESOURCE_GROUP] = {"resourceGroupName", RESOURCE_GROUP},
+    [RESOURCE_STORAGE_ACCOUNT] = {"accountName", RESOURCE_GROUP},
+    [RESOURCE_WORKSPACE] = {"workspaceName", RESOURCE_GROUP},
+    [RESOURCE_EXPERIMENT] = {"experimentName", RESOURCE_WORKSPACE},
+};
+
+const char *call_name(struct call *call, enum resource_kind kind)
+{
+    return call_param(call, places[kind].param);
+}
+
+const char *call_parent_id(struct call *call, enum resource_kind kind)
+{
+    if (kind == RESOURCE_GROUP)
+        return resource_subscription_id(call->arena, call_param(call, "subscriptionId"));
+    return call_arm_id(call, places[kind].parent);
+}
+
+const char *call_arm_id(struct call *call, enum resource_kind kind)
+{
+    return resource_child_id(call->arena, kind, call_parent_id(call, kind),
+                             call_name(call, kind));
+}
+
+/* The first of the resource and its parents, from the top, that is missing. */
+static int missing(struct call *call, struct db *db, enum resource_kind kind, struct err *e)
+{
+    if (places[kind].parent != kind) {
+        enum resource_kind parent = places[kind].parent;
+        autoptr(resource) found = NULL;
+
+        if (store_find_resource(db, resource_key(call->arena, call_arm_id(call, parent)),
+                                &found, e) < 0)
+            return -1;
+        if (!found)
+            return missing(call, db, parent, e);
+    }
+    return resource_not_found(e, kind, call_name(call, kind));
+}
+
+int call_find(struct call *call,
+              enum resource_kind kind,
+              struct resource **ret_resource,
+              struct err *e)
+{
+    autoptr(resource) found = NULL;
+    auto_reader reader = {0};
+
+    if (store_pool_take(call->api->config.pool, &reader, e) < 0)
+        return -1;
+    if (store_find_resource(reader.db, resource_key(call->arena, call_arm_id(call, kind)),
+                            &found, e) < 0)
+        return -1;
+    if (!found)
+        return missing(call, reader.db, kind, e);
+    *ret_resource = take_ptr(&found);
+    return 0;
+}
+
+void call_get(struct call *call, enum resource_kind kind)
+{
+    autoptr(resource) found = NULL;
+    struct err e = {0};
+
+    if (call_find(call, kind, &found, &e) < 0)
+        reply_error(call, &e);
+    else
+        reply_resource(call, 200, found);
+}
+
+void call_put(struct call *call, enum resource_kind kind, struct control_put *put)
+{
+    struct control_change *change;
+    struct err e = {0};
+
+    if (names_check(kind, call_name(call, kind), &e) < 0) {
+        reply_error(call, &e);
+        call_record_refusal(call, &e);
+        return;
+    }
+    change = call_change(call);
+    put->kind = kind;
+    put->parent_id = call_parent_id(call, kind);
+    put->name = call_name(call, kind);
+    put->if_match = http_req_header(call->req, "If-Match");
+    put->if_none_match = http_req_header(call->req, "If-None-Match");
+    call_when_done(call, change, call_reply_put);
+    control_put_resource(call->api->config.control, change, put);
+}
+
+void call_delete(struct call *call, enum resource_kind kind, bool at_once)
+{
+    struct control_change *change = call_change(call);
+    struct control_delete del = {
+        .kind = kind,
+        .arm_id = call_arm_id(call, kind),
+        .name = call_name(call, kind),
+        .if_match = http_req_header(call->req, "If-Match"),
+        .at_once = at_once,
+    };
+
+    call_when_done(call, change, call_reply_delete);
+    control_delete_resource(call->api->config.control, change, &del);
+}
+
+int call_read_location(struct call *call,
+                       bool required,
+                       const char **ret_location,
+                       struct err *e)
+{
+    const char *given;
+    char *shorter;
+
+    *ret_location = NULL;
+    if (json_get_string(call->body, "location", &given, e) < 0)
+        return -1;
+    if (!given && !required)
+        return 0;
+    if (!given) {
+        err_set(e, ERR_INVALID,
+                "location: it is required; give a name such as \"eastus\" (a yard takes any)");
+        err_reason(e, "LocationRequired");
+        return err_target(e, "location");
+    }
+    if (names_location(call->arena, given, &shorter, e) < 0)
+        return -1;
+    *ret_location = shorter;
+    return 0;
+}
+
+int call_read_tags(struct call *call, json_t **ret_tags, struct err *e)
+{
+    json_t *tags = json_object_get(call->body, "tags");
+
+    *ret_tags = NULL;
+    if (!tags || json_is_null(tags))
+        return 0;
+    if (names_check_tags(tags, e) < 0)
+        return -1;
+    *ret_tags = tags;
+    return 0;
+}
+
+/* A count in the query, 1 to PAGE_MOST. */
+static int read_count(struct call *call, const char *name, size_t *ret_count, struct err *e)
+{
+    const char *text = http_req_query(call->req, name);
+    char *end;
+    long count;
+
+    if (!text)
+        return 0;
+    count = strtol(text, &end, 10);
+    if (*end || end == text || count < 1 || count > PAGE_MOST) {
+        err_set(e, ERR_INVALID, "%s: \"%.40s\" is not a number from 1 to %d", name, text,
+                PAGE_MOST);
+        err_reason(e, "InvalidParameterValue");
+        return err_target(e, name);
+    }
+    *ret_count = (size_t)count;
+    return 0;
+}
+
+/* A skip token is the last row's id in base64: opaque to clients, checked all the same. */
+static int read_skip(struct call *call, int64_t *ret_after, struct err *e)
+{
+    const char *text = http_req_query(call->req, "$skiptoken");
+    auto_str raw = {0};
+    char *end;
+
+    if (!text)
+        return 0;
+    if (text_base64_decode(&raw, text, NULL) == 0 && raw.len > 0) {
+        *ret_after = strtoll(raw.data, &end, 10);
+        if (!*end && *ret_after >= 0)
+            return 0;
+    }
+    err_set(e, ERR_INVALID, "$skiptoken: \"%.40s\" is not one of ours; start the list anew",
+            text);
+    err_reason(e, "InvalidParameterValue");
+    return err_target(e, "$skiptoken");
+}
+
+static json_t *next_link(struct call *call, int64_t last_id)
+{
+    auto_free char *id = xasprintf("%" PRId64, last_id);
+    auto_str link = {0}, token = {0}, query = {0};
+    char *saved = NULL, *copy = arena_strdup(call->arena, http_req_raw_query(call->req));
+
+    for (char *part = strtok_r(copy, "&", &saved); part; part = strtok_r(NULL, "&", &saved)) {
+        if (str_starts_nocase(part, "$skiptoken=") || str_starts_nocase(part, "%24skiptoken="))
+            continue;
+        str_addf(&query, "%s%s", query.len ? "&" : "", part);
+    }
+    text_base64url(&token, id, strlen(id));
+    str_addf(&link, "%s%s?%s%s$skiptoken=%s", call_base_url(call), http_req_raw_path(call->req),
+             str_text(&query), query.len ? "&" : "", str_text(&token));
+    return json_string(str_text(&link));
+}
+
+void call_list(struct call *call, struct store_filter *filter)
+{
+    auto_resource_list list = {0};
+    auto_reader reader = {0};
+    struct err e = {0};
+    json_t *value, *out;
+
+    filter->most = PAGE_MOST;
+    if (*call->who.scope && !filter->group_key)
+        filter->group_key = call->who.scope; /* the rest is not theirs to see */
+    if (read_count(call, "maxresults", &filter->most, &e) < 0 ||
+        read_count(call, "$top", &filter->most, &e) < 0 ||
+        read_skip(call, &filter->after_id, &e) < 0 ||
+        store_pool_take(call->api->config.pool, &reader, &e) < 0 ||
+        store_list_resources(reader.db, filter, &list, &e) < 0) {
+        reply_error(call, &e);
+        return;
+    }
+    value = json_array();
+    for (size_t i = 0; i < list.count; i++)
+        json_array_append_new(value, shape_resource(list.items[i]));
+    out = json_pack("{s:o}", "value", value);
+    if (list.more)
+        json_object_set_new(out, "nextLink", next_link(call, list.items[list.count - 1]->id));
+    reply_json(call, 200, out);
+}

@@ -1,0 +1,51 @@
+/* control-internal.h - what the files of control/ share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONTROL_CONTROL_INTERNAL_H
+#define CONTROL_CONTROL_INTERNAL_H
+
+#include "control/control.h"
+#include "db/writer.h"
+#include "loop/loop.h"
+
+#include <pthread.h>
+
+struct errand;
+
+struct control {
+    struct control_config config;
+    struct db_writer *writer;
+    struct principals *principals;
+    struct loop *loop; /* the thread that acts */
+    pthread_t thread;
+    struct loop_timer sweep;
+    int64_t last_version; /* writer thread only */
+    pthread_mutex_t errands_lock;
+    struct errand *errands; /* operations being seen to */
+};
+
+/* The next version of a resource.  Writer thread only. */
+int64_t control_next_version(struct control *control, int64_t now_ms);
+
+/* Refuse unless the resource and everything it hangs on is there and not being deleted. */
+int control_check_standing(struct db *db,
+                           struct resource *resource,
+                           int64_t now_ms,
+                           struct err *e);
+
+/* Two fresh keys for a new storage account. */
+int control_make_keys(struct control_change *change,
+                      struct db *db,
+                      int64_t account_row,
+                      struct err *e);
+
+/* Let control's thread see to an operation.  From any thread. */
+void control_act(struct control *control, const char *operation_id);
+/* The same for all that run: after a start. */
+int control_act_on_all(struct control *control, struct db *db, struct err *e);
+/* Forget what was not finished: the next start takes it up.  Both threads are gone. */
+void control_drop_errands(struct control *control);
+/* Forget operations that ended long ago, now and then. */
+void control_start_sweeping(struct control *control);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/control-internal.h"
+
+#include "control/principals.h"
+#include "store/store.h"
+
+static void *acting_main(void *arg)
+{
+    struct control *control = arg;
+
+    pthread_setname_np(pthread_self(), "control");
+    control_start_sweeping(control);
+    loop_run(control->loop);
+    loop_timer_cancel(&control->sweep);
+    return NULL;
+}
+
+/* Everything that is read before the writer thread owns the connection. */
+static int recover(struct control *control, struct db *db, struct err *e)
+{
+    if (store_last_version(db, &control->last_version, e) < 0)
+        return -1;
+    if (principals_load(control->principals, db, e) < 0)
+        return -1;
+    return control_act_on_all(control, db, e);
+}
+
+int control_new(struct db *db,
+                const struct control_config *config,
+                struct control **ret_control,
+                struct err *e)
+{
+    struct db_writer_config writer_config = {
+        .most_per_commit = config->most_per_commit,
+        .broken = config->broken,
+        .context = config->context,
+    };
+    struct control *control = xcalloc(1, sizeof(*control));
+    int rc;
+
+    control->config = *config;
+    control->principals = principals_new();
+    pthread_mutex_init(&control->errands_lock, NULL);
+    if (loop_new(&control->loop, e) < 0 || recover(control, db, e) < 0 ||
+        db_writer_new(db, &writer_config, &control->writer, e) < 0) {
+        if (!control->writer)
+            db_free(db);
+        control_free(control);
+        return -1;
+    }
+    rc = pthread_create(&control->thread, NULL, acting_main, control);
+    if (rc != 0) {
+        control_free(control);
+        return err_sys(e, rc, "could not start the control thread");
+    }
+    *ret_control = control;
+    return 0;
+}
+
+void control_free(struct control *control)
+{
+    if (!control)
+        return;
+    if (control->thread) {
+        loop_stop(control->loop);
+        pthread_join(control->thread, NULL);
+    }
+    db_writer_free(control->writer);
+    control_drop_errands(control);
+    loop_free(control->loop);
+    principals_free(control->principals);
+    free(control);
+}
+
+struct principals *control_principals(struct control *control)
+{
+    return control->principals;
+}
+
+void control_writer_counts(struct control *control, struct db_writer_counts *ret_counts)
+{
+    db_writer_counts(control->writer, ret_counts);
+}

@@ -1,0 +1,144 @@
+/* control.h - the one way to change anything: apply, record, act.
+ *
+ * A change is described by a struct control_change and handed in.  On the writer thread its
+ * `apply` reads what is there, asks core whether the event is allowed, and writes the new
+ * state; the event itself (who, what, when, outcome) is recorded in the same transaction, a
+ * refusal too.  After the commit the requester is told, and control's own thread acts: it does
+ * what the state reached calls for, such as finishing an operation.  Acting is idempotent:
+ * after a crash control_new finds the running operations and acts again.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONTROL_CONTROL_H
+#define CONTROL_CONTROL_H
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/access.h"
+#include "core/operation.h"
+#include "core/resource.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct db;
+struct db_writer_counts;
+struct principals;
+struct store_pool;
+struct vault;
+struct control; /* opaque */
+
+struct control_config {
+    struct store_pool *pool;   /* borrowed */
+    const struct vault *vault; /* borrowed */
+    size_t most_per_commit;    /* of the writer; 0 = its default */
+    /* The disk failed us: stop the process.  From the writer thread. */
+    void (*broken)(const struct err *why, void *context);
+    void *context;
+};
+
+/* Takes over the writing connection; recovers, then acts. */
+int control_new(struct db *db,
+                const struct control_config *config,
+                struct control **ret_control,
+                struct err *e);
+/* Finish what was submitted, stop both threads. */
+void control_free(struct control *control);
+
+struct principals *control_principals(struct control *control);
+void control_writer_counts(struct control *control, struct db_writer_counts *ret_counts);
+
+/* Who asks for a change, for the record.  All in the change's arena or longer. */
+struct control_caller {
+    const char *principal, *peer, *operation, *target, *request_id;
+};
+
+struct control_change {
+    struct arena *arena; /* dies with the change */
+    struct control_caller caller;
+    int (*apply)(struct control_change *change, struct db *db, struct err *e);
+    /* On the writer thread, after the commit or the refusal; must hand over to the requester's
+     * own thread. The requester frees the change with control_change_free. */
+    void (*done)(struct control_change *change, const struct err *why);
+    void *context; /* the requester's */
+
+    /* Set by control_submit. */
+    struct control *control;
+    int64_t now_ms;
+
+    /* What came of it; each owned by the change. */
+    struct resource *resource;   /* as it is now, or was when it was removed */
+    struct operation *operation; /* that goes on, if one does */
+    bool created;                /* it was not there before */
+    char *secret;                /* a value told once */
+    bool principals_changed;     /* the list in memory must follow */
+    const void *request;         /* of the typed changes below */
+};
+
+/* A change of one's own making: fill in caller, apply, done, context. */
+struct control_change *control_change_new(void);
+void control_change_free(struct control_change *change);
+void control_submit(struct control *control, struct control_change *change);
+
+/* --- resources --- */
+
+/* What a client wants a resource to be.  NULL members keep what is there (or stay unset). */
+struct control_put {
+    enum resource_kind kind;
+    const char *parent_id; /* ARM id of what it hangs on; "/subscriptions/S" for a group */
+    const char *name;
+    const char *location;
+    json_t *tags;       /* replaces all tags */
+    json_t *properties; /* PATCH: members replace their namesakes; PUT: the same, so that what a
+                           client leaves out keeps its value */
+    const char *if_match, *if_none_match;
+    bool must_exist; /* PATCH */
+};
+/* The request and what it points to live in the change's arena (JSON: borrowed references kept
+ * by control_keep_json). */
+void control_put_resource(struct control *control,
+                          struct control_change *change,
+                          const struct control_put *put);
+
+struct control_delete {
+    enum resource_kind kind;
+    const char *arm_id, *name;
+    const char *if_match;
+    bool at_once; /* in this very transaction; else as an operation */
+};
+/* Afterwards change->resource is NULL when there was nothing to delete; change->operation goes
+ * on, unless at_once. Deleting again what is being deleted answers with the same operation. */
+void control_delete_resource(struct control *control,
+                             struct control_change *change,
+                             const struct control_delete *del);
+
+/* A reference to the value that lives as long as the change. */
+json_t *control_keep_json(struct control_change *change, json_t *value);
+
+/* --- storage account keys --- */
+
+/* key_name is key1 or key2 (also spelled Key1, primary, ...: the caller has settled that). */
+void control_rotate_key(struct control *control,
+                        struct control_change *change,
+                        const char *account_id,
+                        const char *key_name);
+
+/* --- principals --- */
+
+struct control_principal {
+    const char *name;
+    enum access_role role;
+    const char *group_id;  /* ARM id of its group, NULL = the whole yard */
+    const char *token;     /* NULL = make one; told in change->secret */
+    int64_t lifetime_ms;   /* 0 = for ever */
+    const char *client_id; /* in the arena; set by control */
+    int64_t expires_ms;    /* set by control */
+};
+void control_put_principal(struct control *control,
+                           struct control_change *change,
+                           struct control_principal *principal);
+void control_remove_principal(struct control *control,
+                              struct control_change *change,
+                              const char *name);
+
+#endif

@@ -1,0 +1,177 @@
+/* Acting: long-running operations are finished here, by control's own thread, again after every
+ * start.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "control/control-internal.h"
+
+#include "base/log.h"
+#include "store/store.h"
+
+#include <string.h>
+
+enum {
+    RETRY_MS = 1000,
+    SWEEP_MS = 60 * 60 * 1000,
+    KEEP_MS = 24 * 60 * 60 * 1000, /* clients poll for minutes; a day is generous */
+};
+
+struct errand {
+    struct errand *next, **at; /* in control's list */
+    struct control *control;
+    struct loop_timer timer; /* for the next try */
+    char id[];
+};
+
+static void run(void *arg);
+
+static void errand_add(struct errand *errand)
+{
+    struct control *control = errand->control;
+
+    pthread_mutex_lock(&control->errands_lock);
+    errand->at = &control->errands;
+    errand->next = control->errands;
+    if (errand->next)
+        errand->next->at = &errand->next;
+    control->errands = errand;
+    pthread_mutex_unlock(&control->errands_lock);
+}
+
+static void errand_remove(struct errand *errand)
+{
+    struct control *control = errand->control;
+
+    pthread_mutex_lock(&control->errands_lock);
+    *errand->at = errand->next;
+    if (errand->next)
+        errand->next->at = errand->at;
+    pthread_mutex_unlock(&control->errands_lock);
+    free(errand);
+}
+
+void control_drop_errands(struct control *control)
+{
+    while (control->errands) {
+        loop_timer_cancel(&control->errands->timer);
+        errand_remove(control->errands);
+    }
+}
+
+static void retry(struct loop_timer *timer)
+{
+    run(container_of(timer, struct errand, timer));
+}
+
+static void set_retry(void *arg)
+{
+    struct errand *errand = arg;
+
+    errand->timer.fired = retry;
+    loop_timer_set(errand->control->loop, &errand->timer, RETRY_MS);
+}
+
+/* The operation's resource and all below it go; the operation has succeeded. */
+static int apply_finish(struct control_change *change, struct db *db, struct err *e)
+{
+    const char *id = change->request;
+    autoptr(resource) r = NULL;
+    auto_free char *group_key = NULL;
+
+    if (store_find_operation(db, id, &change->operation, &group_key, e) < 0)
+        return -1;
+    if (!change->operation || change->operation->state != OPERATION_RUNNING)
+        return 0; /* done before a crash, told again */
+    if (store_find_resource_by_id(db, change->operation->resource_id, &r, e) < 0)
+        return -1;
+    if (r && (resource_apply(r, RESOURCE_REMOVED, change->now_ms, e) < 0 ||
+              store_remove_tree(db, r->id, e) < 0))
+        return -1;
+    if (operation_apply(change->operation, OPERATION_DONE, change->now_ms, e) < 0)
+        return -1;
+    return store_put_operation(db, change->operation, group_key, e);
+}
+
+static void finished(struct control_change *change, const struct err *why)
+{
+    struct errand *errand = change->context;
+
+    if (why->code != ERR_NONE && err_info(why->code)->retry) {
+        log_warning("event=operation id=%s error=\"%s\" next=retry", errand->id, why->msg);
+        loop_post(errand->control->loop, set_retry, errand);
+    } else {
+        if (why->code != ERR_NONE)
+            log_error("event=operation id=%s error=\"%s\"", errand->id, why->msg);
+        errand_remove(errand);
+    }
+    control_change_free(change);
+}
+
+static void run(void *arg)
+{
+    struct errand *errand = arg;
+    struct control_change *change = control_change_new();
+
+    change->caller = (struct control_caller){
+        .principal = "yard",
+        .peer = "",
+        .operation = "Operations_Finish",
+        .target = arena_strdup(change->arena, errand->id),
+        .request_id = "",
+    };
+    change->request = change->caller.target;
+    change->context = errand;
+    change->apply = apply_finish;
+    change->done = finished;
+    control_submit(errand->control, change);
+}
+
+void control_act(struct control *control, const char *operation_id)
+{
+    size_t len = strlen(operation_id) + 1;
+    struct errand *errand = xcalloc(1, sizeof(*errand) + len);
+
+    errand->control = control;
+    memcpy(errand->id, operation_id, len);
+    errand_add(errand);
+    loop_post(control->loop, run, errand);
+}
+
+static void act_on(const char *id, void *context)
+{
+    control_act(context, id);
+}
+
+int control_act_on_all(struct control *control, struct db *db, struct err *e)
+{
+    return store_each_running_operation(db, act_on, control, e);
+}
+
+static int apply_sweep(struct control_change *change, struct db *db, struct err *e)
+{
+    return store_remove_old_operations(db, change->now_ms - KEEP_MS, e);
+}
+
+static void swept(struct control_change *change, const struct err *why)
+{
+    if (why->code != ERR_NONE)
+        log_warning("event=sweep error=\"%s\", ignoring", why->msg);
+    control_change_free(change);
+}
+
+static void sweep(struct loop_timer *timer)
+{
+    struct control *control = container_of(timer, struct control, sweep);
+    struct control_change *change = control_change_new();
+
+    change->caller = (struct control_caller){"yard", "", "Operations_Sweep", "operations", ""};
+    change->apply = apply_sweep;
+    change->done = swept;
+    control_submit(control, change);
+    loop_timer_set(control->loop, timer, SWEEP_MS);
+}
+
+void control_start_sweeping(struct control *control)
+{
+    control->sweep.fired = sweep;
+    loop_timer_set(control->loop, &control->sweep, SWEEP_MS);
+}

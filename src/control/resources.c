@@ -1,0 +1,279 @@
+/* Putting and deleting resources: the same steps for every kind.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "control/control-internal.h"
+
+#include "base/crypt.h"
+#include "base/str.h"
+#include "store/store.h"
+
+#include <assert.h>
+#include <string.h>
+
+int64_t control_next_version(struct control *control, int64_t now_ms)
+{
+    control->last_version = resource_next_version(now_ms, control->last_version);
+    return control->last_version;
+}
+
+int control_check_standing(struct db *db,
+                           struct resource *resource,
+                           int64_t now_ms,
+                           struct err *e)
+{
+    int64_t up = resource->parent_id;
+
+    if (resource_apply(resource, RESOURCE_UPDATE, now_ms, e) < 0)
+        return -1;
+    while (up) {
+        autoptr(resource) parent = NULL;
+
+        if (store_find_resource_by_id(db, up, &parent, e) < 0)
+            return -1;
+        if (!parent)
+            return err_set(e, ERR_INTERNAL, "%s has lost its parent", resource->arm_id);
+        if (resource_apply(parent, RESOURCE_UPDATE, now_ms, e) < 0)
+            return -1;
+        up = parent->parent_id;
+    }
+    return 0;
+}
+
+/* What a parent of that id must be. */
+static enum resource_kind parent_kind(enum resource_kind kind)
+{
+    assert(kind != RESOURCE_GROUP);
+    return kind == RESOURCE_EXPERIMENT ? RESOURCE_WORKSPACE : RESOURCE_GROUP;
+}
+
+/* Say what is missing, from the top: without its group a workspace is not worth mentioning. */
+static int missing_parent(struct control_change *change,
+                          const struct control_put *put,
+                          struct db *db,
+                          struct err *e)
+{
+    char *group = resource_group_part(change->arena, put->parent_id);
+    const char *workspace = strrchr(put->parent_id, '/') + 1;
+    autoptr(resource) found = NULL;
+    size_t span = strlen(put->parent_id);
+    const char *providers = strstr(put->parent_id, "/providers/");
+    char *group_id;
+
+    if (parent_kind(put->kind) == RESOURCE_GROUP)
+        return resource_not_found(e, RESOURCE_GROUP, group);
+    if (providers)
+        span = (size_t)(providers - put->parent_id);
+    group_id = resource_key(change->arena, arena_strndup(change->arena, put->parent_id, span));
+    if (store_find_resource(db, group_id, &found, e) < 0)
+        return -1;
+    if (!found)
+        return resource_not_found(e, RESOURCE_GROUP, group);
+    return resource_not_found(e, RESOURCE_WORKSPACE, workspace);
+}
+
+static int find_parent(struct control_change *change,
+                       const struct control_put *put,
+                       struct db *db,
+                       int64_t *ret_parent_id,
+                       struct err *e)
+{
+    autoptr(resource) parent = NULL;
+
+    *ret_parent_id = 0;
+    if (put->kind == RESOURCE_GROUP)
+        return 0;
+    if (store_find_resource(db, resource_key(change->arena, put->parent_id), &parent, e) < 0)
+        return -1;
+    if (!parent)
+        return missing_parent(change, put, db, e);
+    *ret_parent_id = parent->id;
+    return control_check_standing(db, parent, change->now_ms, e);
+}
+
+/* The key of the group that an id belongs to. */
+static char *group_key_of(struct arena *arena, const char *arm_id)
+{
+    const char *providers = strstr(arm_id, "/providers/");
+    size_t span = providers ? (size_t)(providers - arm_id) : strlen(arm_id);
+
+    return resource_key(arena, arena_strndup(arena, arm_id, span));
+}
+
+static int check_account_name(const struct control_put *put, struct db *db, struct err *e)
+{
+    autoptr(resource) taken = NULL;
+
+    if (put->kind != RESOURCE_STORAGE_ACCOUNT)
+        return 0;
+    if (store_find_account(db, put->name, &taken, e) < 0)
+        return -1;
+    if (!taken)
+        return 0;
+    err_set(e, ERR_CONFLICT, "The storage account named %s is already taken.", put->name);
+    err_reason(e, "StorageAccountAlreadyTaken");
+    return err_target(e, "accountName");
+}
+
+static int create(struct control_change *change,
+                  const struct control_put *put,
+                  struct db *db,
+                  const char *arm_id,
+                  struct err *e)
+{
+    struct resource *r = change->resource = resource_new(put->kind);
+
+    if (find_parent(change, put, db, &r->parent_id, e) < 0 ||
+        check_account_name(put, db, e) < 0)
+        return -1;
+    r->arm_id = xstrdup(arm_id);
+    r->name = xstrdup(put->name);
+    r->location = put->location ? xstrdup(put->location) : NULL;
+    r->tags = json_incref(put->tags);
+    if (put->properties)
+        json_object_update(r->properties, put->properties);
+    if (resource_apply(r, RESOURCE_CREATE, change->now_ms, e) < 0)
+        return -1;
+    r->created_ms = r->modified_ms = change->now_ms;
+    r->version = control_next_version(change->control, change->now_ms);
+    change->created = true;
+    if (store_put_resource(db, r, group_key_of(change->arena, arm_id), e) < 0)
+        return -1;
+    return put->kind == RESOURCE_STORAGE_ACCOUNT ? control_make_keys(change, db, r->id, e) : 0;
+}
+
+static int refuse_moving(const struct resource *r, const char *location, struct err *e)
+{
+    if (!location || !r->location || str_equal(location, r->location))
+        return 0;
+    err_set(e, ERR_CONFLICT,
+            "location: the %s %s is in \"%s\" and cannot move to \"%s\"; delete it first, or "
+            "keep its location",
+            resource_kind_info(r->kind)->noun, r->name, r->location, location);
+    err_reason(e, r->kind == RESOURCE_GROUP ? "InvalidResourceGroupLocation"
+                                            : "InvalidResourceLocation");
+    return err_target(e, "location");
+}
+
+/* Does the request change anything?  A client that repeats itself keeps its ETag. */
+static bool differs(const struct resource *r, const struct control_put *put)
+{
+    const char *key;
+    json_t *value;
+
+    if (put->tags && !json_equal(put->tags, r->tags))
+        return true;
+    json_object_foreach(put->properties, key, value)
+    {
+        if (!json_equal(value, json_object_get(r->properties, key)))
+            return true;
+    }
+    return false;
+}
+
+static int update(struct control_change *change,
+                  const struct control_put *put,
+                  struct db *db,
+                  struct err *e)
+{
+    struct resource *r = change->resource;
+
+    if (control_check_standing(db, r, change->now_ms, e) < 0 ||
+        refuse_moving(r, put->location, e) < 0)
+        return -1;
+    if (!differs(r, put))
+        return 0;
+    if (put->tags) {
+        json_decref(r->tags);
+        r->tags = json_incref(put->tags);
+    }
+    if (put->properties)
+        json_object_update(r->properties, put->properties);
+    r->modified_ms = change->now_ms;
+    r->version = control_next_version(change->control, change->now_ms);
+    return store_put_resource(db, r, NULL, e);
+}
+
+static int apply_put(struct control_change *change, struct db *db, struct err *e)
+{
+    const struct control_put *put = change->request;
+    char *arm_id = resource_child_id(change->arena, put->kind, put->parent_id, put->name);
+
+    if (store_find_resource(db, resource_key(change->arena, arm_id), &change->resource, e) < 0)
+        return -1;
+    if (!change->resource && put->must_exist)
+        return resource_not_found(e, put->kind, put->name);
+    if (resource_check_match(change->resource, put->if_match, put->if_none_match, e) < 0)
+        return -1;
+    return change->resource ? update(change, put, db, e) : create(change, put, db, arm_id, e);
+}
+
+void control_put_resource(struct control *control,
+                          struct control_change *change,
+                          const struct control_put *put)
+{
+    struct control_put *kept = arena_alloc(change->arena, sizeof(*kept));
+
+    *kept = *put;
+    control_keep_json(change, kept->tags);
+    control_keep_json(change, kept->properties);
+    change->request = kept;
+    change->apply = apply_put;
+    control_submit(control, change);
+}
+
+static int remove_at_once(struct control_change *change, struct db *db, struct err *e)
+{
+    if (resource_apply(change->resource, RESOURCE_REMOVED, change->now_ms, e) < 0)
+        return -1;
+    return store_remove_tree(db, change->resource->id, e);
+}
+
+static int start_deleting(struct control_change *change, struct db *db, struct err *e)
+{
+    struct resource *r = change->resource;
+    struct operation *o = change->operation = operation_new();
+    char id[CRYPT_UUID_BYTES];
+
+    o->id = xstrdup(crypt_uuid(id));
+    o->kind = OPERATION_DELETE_RESOURCE;
+    o->resource_id = r->id;
+    o->target = xstrdup(r->arm_id);
+    o->started_ms = change->now_ms;
+    if (store_put_resource(db, r, NULL, e) < 0)
+        return -1;
+    return store_put_operation(db, o, group_key_of(change->arena, r->arm_id), e);
+}
+
+static int apply_delete(struct control_change *change, struct db *db, struct err *e)
+{
+    const struct control_delete *del = change->request;
+    enum resource_state before;
+
+    if (store_find_resource(db, resource_key(change->arena, del->arm_id), &change->resource,
+                            e) < 0)
+        return -1;
+    if (!change->resource)
+        return 0;
+    if (resource_check_match(change->resource, del->if_match, NULL, e) < 0)
+        return -1;
+    before = change->resource->state;
+    if (resource_apply(change->resource, RESOURCE_DELETE, change->now_ms, e) < 0)
+        return -1;
+    if (del->at_once)
+        return remove_at_once(change, db, e);
+    if (before == RESOURCE_DELETING)
+        return store_find_running_operation(db, change->resource->id, &change->operation, e);
+    return start_deleting(change, db, e);
+}
+
+void control_delete_resource(struct control *control,
+                             struct control_change *change,
+                             const struct control_delete *del)
+{
+    struct control_delete *kept = arena_alloc(change->arena, sizeof(*kept));
+
+    *kept = *del;
+    change->request = kept;
+    change->apply = apply_delete;
+    control_submit(control, change);
+}

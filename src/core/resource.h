@@ -1,0 +1,116 @@
+/* resource.h - what the yard holds: its kinds, their names and their one state machine.
+ *
+ * Every resource has an ARM id,
+ * "/subscriptions/S/resourceGroups/G/providers/P/collection/name/...", and hangs on a parent.
+ * Ids are compared without case: the `key` is the id in lower case.
+ *
+ * The state moves only through resource_apply:
+ *
+ *     absent --create--> ready --update--> ready --delete--> deleting --removed--> gone
+ *
+ * A resource being deleted refuses updates and children; deleting it again changes nothing.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CORE_RESOURCE_H
+#define CORE_RESOURCE_H
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+enum resource_kind {
+    RESOURCE_GROUP,
+    RESOURCE_STORAGE_ACCOUNT,
+    RESOURCE_WORKSPACE,
+    RESOURCE_EXPERIMENT,
+    RESOURCE_KINDS,
+};
+
+enum resource_state {
+    RESOURCE_ABSENT,
+    RESOURCE_READY,
+    RESOURCE_DELETING,
+    RESOURCE_GONE,
+    RESOURCE_STATES,
+};
+
+enum resource_event {
+    RESOURCE_CREATE,
+    RESOURCE_UPDATE,
+    RESOURCE_DELETE,
+    RESOURCE_REMOVED,
+    RESOURCE_EVENTS,
+};
+
+struct resource_kind_info {
+    const char *noun;      /* "workspace": for messages, and the kind's name in the tables */
+    const char *type;      /* "Microsoft.BatchAI/workspaces" */
+    const char *id_part;   /* what stands between the parent's id and the name */
+    const char *not_found; /* the wire's word when it is missing */
+};
+
+const struct resource_kind_info *resource_kind_info(enum resource_kind kind);
+int resource_kind_parse(const char *noun, enum resource_kind *ret_kind, struct err *e);
+
+struct resource {
+    int64_t id;        /* row id: order of creation */
+    int64_t parent_id; /* 0 for groups */
+    enum resource_kind kind;
+    enum resource_state state;
+    char *arm_id; /* as spelled at creation */
+    char *name;
+    char *location;     /* NULL where the kind has none */
+    json_t *tags;       /* object of strings, or NULL */
+    json_t *properties; /* what the kind keeps; never NULL */
+    int64_t created_ms;
+    int64_t state_ms;    /* when the state was entered */
+    int64_t modified_ms; /* the last change by a client; with the version it makes the ETag */
+    int64_t version;     /* unique over all resources and times; grows */
+};
+
+struct resource *resource_new(enum resource_kind kind);
+void resource_free(struct resource *resource);
+DEFINE_AUTOPTR(resource)
+
+/* The only writer of resource->state.  Sets state_ms when the state changes.  A refusal is
+ * ERR_CONFLICT. */
+int resource_apply(struct resource *resource,
+                   enum resource_event event,
+                   int64_t now_ms,
+                   struct err *e);
+
+/* "/subscriptions/S": the id that groups hang on. */
+char *resource_subscription_id(struct arena *arena, const char *subscription);
+/* The id of a child; the key of an id. */
+char *resource_child_id(struct arena *arena,
+                        enum resource_kind kind,
+                        const char *parent_id,
+                        const char *name);
+char *resource_key(struct arena *arena, const char *arm_id);
+/* The parts of an id that a client reads: "S$G$workspace$experiment". */
+char *resource_dollar_path(struct arena *arena, const char *arm_id);
+/* The group part of an id or key, "" when it has none; in the arena. */
+char *resource_group_part(struct arena *arena, const char *arm_id);
+
+/* Set "the specified workspace x is not found" with the kind's own code.  Returns -1. */
+int resource_not_found(struct err *e, enum resource_kind kind, const char *name);
+
+/* ETags look like "0x8D5CBDCD4B8D591" in quotes: the version in hex. */
+enum {
+    RESOURCE_ETAG_BYTES = 24,
+};
+const char *resource_etag(const struct resource *resource, char buf[RESOURCE_ETAG_BYTES]);
+/* The next version: the wall clock in the unit of the original's ETags (100 ns since year 1),
+ * but always more than the last. */
+int64_t resource_next_version(int64_t wall_ms, int64_t last);
+
+/* Check If-Match and If-None-Match (each may be NULL) against what is there (NULL = nothing).
+ */
+int resource_check_match(const struct resource *resource,
+                         const char *if_match,
+                         const char *if_none_match,
+                         struct err *e);
+
+#endif

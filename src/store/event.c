@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store-internal.h"
+
+int store_add_event(struct db *db, const struct event *v, struct err *e)
+{
+    return db_run(db, e,
+                  "INSERT INTO event (at_ms, principal, peer, operation, target, request_id,"
+                  " outcome, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                  "ittttttt", v->at_ms, v->principal, v->peer, v->operation, v->target,
+                  v->request_id, v->outcome, v->detail);
+}
+
+int store_each_event(struct db *db,
+                     int64_t before_seq,
+                     size_t most,
+                     void (*each)(const struct event *event, void *context),
+                     void *context,
+                     struct err *e)
+{
+    auto_query q = {0};
+    int rows;
+
+    if (db_select(db, &q, e,
+                  "SELECT seq, at_ms, principal, peer, operation, target, request_id, outcome,"
+                  " detail FROM event WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+                  "ii", before_seq ? before_seq : INT64_MAX, (int64_t)most) < 0)
+        return -1;
+    while ((rows = db_next(&q, e)) > 0) {
+        struct event v = {db_int(&q, 0),  db_int(&q, 1),  db_text(&q, 2),
+                          db_text(&q, 3), db_text(&q, 4), db_text(&q, 5),
+                          db_text(&q, 6), db_text(&q, 7), db_text(&q, 8)};
+
+        each(&v, context);
+    }
+    return rows;
+}
