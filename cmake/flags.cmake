@@ -22,3 +22,6 @@ else()
     add_compile_options($<$<CONFIG:RelWithDebInfo>:-D_FORTIFY_SOURCE=2>
                         -fstack-clash-protection)
 endif()
+if(YARD_FUZZ) # coverage for libFuzzer in every layer; test/fuzz links the rest
+    add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -130,8 +130,8 @@ static void drop(void *value)
     json_decref(value);
 }
 
-/* sku, kind and properties of the body, over what the account has already (NULL for a new one).
- */
+/* sku, kind and properties of the body; what an account has already (NULL for a new one) need
+ * not be said again. */
 static int read_account(struct call *call,
                         const struct resource *had,
                         struct control_put *put,
@@ -140,9 +140,7 @@ static int read_account(struct call *call,
     json_t *said = json_object(), *properties = json_object();
 
     arena_defer(call->arena, drop, said);
-    if (had)
-        json_object_update(properties, json_object_get(had->properties, "properties"));
-    else
+    if (!had)
         json_object_set_new(properties, "supportsHttpsTrafficOnly", json_true());
     json_object_set_new(said, "properties", properties);
     put->properties = said;

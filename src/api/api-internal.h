@@ -19,7 +19,9 @@
 
 #include <stdatomic.h>
 
+struct cache;
 struct call;
+struct wire;
 
 enum body_kind {
     BODY_NONE, /* whatever comes is thrown away */
@@ -56,6 +58,7 @@ struct api {
     atomic_ullong latency_us_total;
     atomic_ullong refused[3]; /* 401, 403, 421 */
     char *openapi;
+    struct cache *cache;
 };
 
 /* One request with all that is known of it.  Lives in the request's arena. */
@@ -84,8 +87,10 @@ void reply_empty(struct call *call, int status);
 void reply_text(struct call *call, int status, const char *type, const char *text);
 /* The error envelope that the SDKs parse. */
 void reply_error(struct call *call, const struct err *e);
-/* A resource in its wire form with ETag and Last-Modified; honours If-None-Match on GET. */
+/* A resource in its wire form with ETag and Last-Modified. */
 void reply_resource(struct call *call, int status, const struct resource *resource);
+/* The same for a GET, which honours If-None-Match, from a form made before. */
+void reply_wire(struct call *call, const struct wire *wire);
 /* 202 with Azure-AsyncOperation, Location and Retry-After. */
 void reply_accepted(struct call *call, const struct operation *operation);
 /* "https://host:port" as the client wrote it; in the arena. */
@@ -109,6 +114,8 @@ void call_when_done(struct call *call,
                                   const struct err *why));
 /* Record a refusal that control never saw.  Does not wait. */
 void call_record_refusal(struct call *call, const struct err *why);
+/* Record that a secret was told or a signature made: nothing changed, but an audit wants to know. */
+void call_record_use(struct call *call);
 /* The replies most handlers want: the resource (201 when created and say_created), or the
  * operation. */
 void call_reply_put(struct call *call, struct control_change *change, const struct err *why);
@@ -130,6 +137,13 @@ const char *call_name(struct call *call, enum resource_kind kind);
 void call_get(struct call *call, enum resource_kind kind);
 void call_put(struct call *call, enum resource_kind kind, struct control_put *put);
 void call_delete(struct call *call, enum resource_kind kind, bool at_once);
+/* A whole number in the query, `least` to `most`; *ret_number stays when it is not given. */
+int call_read_number(struct call *call,
+                     const char *name,
+                     int64_t least,
+                     int64_t most,
+                     int64_t *ret_number,
+                     struct err *e);
 /* location (required or not) and tags of a body, checked, into put. */
 int call_read_location(struct call *call,
                        bool required,
@@ -144,7 +158,8 @@ void call_list(struct call *call, struct store_filter *filter);
 struct odata_filter {
     const char *tag, *tag_value, *type, *name;
 };
-/* "tagName eq 'x' and tagValue eq 'y'", "resourceType eq 'z'", "name eq 'n'"; in the arena. */
+/* "tagName eq 'x' and tagValue eq 'y'", "resourceType eq 'z'", "name eq 'n'"; in the arena. A
+ * value without its tag is refused. */
 int odata_parse(struct arena *arena, const char *text, struct odata_filter *ret, struct err *e);
 
 /* --- auth.c --- */

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
+#include "api/cache.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -19,6 +20,7 @@ struct api *api_new(const struct api_config *config)
     api->started_ms = clock_wall_ms();
     api->counts = xcalloc(api_route_count * METRIC_CLASSES, sizeof(*api->counts));
     api->openapi = api_openapi(YARD_VERSION);
+    api->cache = cache_new();
     api->router = http_router_new();
     for (size_t i = 0; i < api_route_count; i++)
         http_router_add(api->router, &api_routes[i].route);
@@ -32,6 +34,7 @@ void api_free(struct api *api)
     http_router_free(api->router);
     free(api->counts);
     free(api->openapi);
+    cache_free(api->cache);
     free(api);
 }
 
@@ -131,7 +134,8 @@ static int check_type(struct call *call, const char *wanted, struct err *e)
 {
     const char *type = http_req_header(call->req, "Content-Type");
 
-    if (type && str_starts_nocase(type, wanted))
+    /* Parameters such as a charset may follow; another word may not. */
+    if (type && str_starts_nocase(type, wanted) && strchr("; \t", type[strlen(wanted)]))
         return 0;
     return err_set(e, ERR_MEDIA, "Content-Type: expected %s, got %.100s", wanted,
                    type ? type : "none");

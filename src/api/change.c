@@ -88,6 +88,23 @@ void call_record_refusal(struct call *call, const struct err *why)
     control_submit(call->api->config.control, change);
 }
 
+static int nothing(struct control_change *change, struct db *db, struct err *e)
+{
+    (void)change;
+    (void)db;
+    (void)e;
+    return 0;
+}
+
+void call_record_use(struct call *call)
+{
+    struct control_change *change = call_change(call);
+
+    change->apply = nothing;
+    change->done = forget;
+    control_submit(call->api->config.control, change);
+}
+
 void call_reply_put(struct call *call, struct control_change *change, const struct err *why)
 {
     if (why->code != ERR_NONE)

@@ -30,9 +30,9 @@ static bool quoted(struct arena *arena, const char **p, const char **ret)
     auto_str out = {0};
 
     skip_spaces(p);
-    if (*(*p)++ != '\'')
+    if (**p != '\'')
         return false;
-    for (;; (*p)++) {
+    for ((*p)++;; (*p)++) {
         if (!**p)
             return false;
         if (**p == '\'' && (*p)[1] == '\'')
@@ -75,7 +75,7 @@ int odata_parse(struct arena *arena, const char *text, struct odata_filter *ret,
         ok = comparison(arena, &p, &f);
     while (ok && word(&p, "and"));
     skip_spaces(&p);
-    if (!ok || *p) {
+    if (!ok || *p || (f.tag_value && !f.tag)) {
         err_set(e, ERR_INVALID,
                 "$filter: \"%.100s\" is not understood; write tagName eq 'x' and tagValue eq "
                 "'y', or resourceType eq 'Microsoft.BatchAI/workspaces'",

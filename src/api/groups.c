@@ -7,7 +7,8 @@
 
 void handle_group_put(struct call *call)
 {
-    struct control_put put = {0};
+    /* Who has rights in one group alone cannot bring it back once it is gone. */
+    struct control_put put = {.must_exist = *call->who.scope != '\0'};
     struct err e = {0};
 
     if (call_read_location(call, true, &put.location, &e) < 0 ||
@@ -96,12 +97,20 @@ void handle_group_list(struct call *call)
     struct store_filter filter = {.kind = RESOURCE_GROUP};
     struct err e = {0};
 
-    if (read_filter(call, &odata, &e) < 0) {
+    if (read_filter(call, &odata, &e) == 0 && odata.type) {
+        err_set(&e, ERR_INVALID,
+                "$filter: groups are not filtered by resourceType; write tagName eq 'x' and "
+                "tagValue eq 'y'");
+        err_reason(&e, "InvalidFilterInQueryString");
+        err_target(&e, "$filter");
+    }
+    if (e.code != ERR_NONE) {
         reply_error(call, &e);
         return;
     }
     filter.tag = odata.tag;
     filter.tag_value = odata.tag_value;
+    filter.name = odata.name;
     filter.key_prefix = subscription_key(call);
     call_list(call, &filter);
 }
@@ -119,6 +128,7 @@ static void list_resources(struct call *call, struct store_filter *filter)
     filter->kind = -1;
     filter->tag = odata.tag;
     filter->tag_value = odata.tag_value;
+    filter->name = odata.name;
     for (int kind = 0; odata.type && kind < RESOURCE_KINDS; kind++) {
         if (str_equal_nocase(odata.type, resource_kind_info((enum resource_kind)kind)->type))
             filter->kind = kind;

@@ -70,10 +70,12 @@ void handle_account_keys(struct call *call)
     autoptr(resource) account = NULL;
     struct err e = {0};
 
-    if (call_find(call, RESOURCE_STORAGE_ACCOUNT, &account, &e) < 0)
+    if (call_find(call, RESOURCE_STORAGE_ACCOUNT, &account, &e) < 0) {
         reply_error(call, &e);
-    else
-        reply_keys(call, account->id);
+        return;
+    }
+    call_record_use(call);
+    reply_keys(call, account->id);
 }
 
 static void rotated(struct call *call, struct control_change *change, const struct err *why)
@@ -196,6 +198,7 @@ void handle_account_sas(struct call *call)
         shorten_time(call, &sas.start);
         shorten_time(call, &sas.expiry);
         if (sas_account_token(&sas, str_text(&key), &token, &e) == 0) {
+            call_record_use(call);
             reply_json(call, 200, json_pack("{s:s}", "accountSasToken", str_text(&token)));
             return;
         }
@@ -250,6 +253,7 @@ void handle_service_sas(struct call *call)
         shorten_time(call, &sas.start);
         shorten_time(call, &sas.expiry);
         if (sas_service_token(&sas, str_text(&key), &token, &e) == 0) {
+            call_record_use(call);
             reply_json(call, 200, json_pack("{s:s}", "serviceSasToken", str_text(&token)));
             return;
         }

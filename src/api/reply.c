@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
+#include "api/cache.h"
 #include "base/clock.h"
 
 #include <string.h>
@@ -59,23 +60,25 @@ void reply_error(struct call *call, const struct err *e)
     reply_json(call, info->http_status, json_pack("{s:o}", "error", error));
 }
 
-static bool is_read(const struct call *call)
-{
-    return str_equal(http_req_method(call->req), "GET") ||
-           str_equal(http_req_method(call->req), "HEAD");
-}
-
 void reply_resource(struct call *call, int status, const struct resource *r)
 {
     char etag[RESOURCE_ETAG_BYTES], modified[CLOCK_HTTP_BYTES];
-    const char *none_match = http_req_header(call->req, "If-None-Match");
 
     http_reply_header(call->req, "ETag", resource_etag(r, etag));
     http_reply_header(call->req, "Last-Modified", clock_format_http(r->modified_ms, modified));
-    if (is_read(call) && none_match && resource_check_match(r, NULL, none_match, NULL) < 0)
+    reply_json(call, status, shape_resource(r));
+}
+
+void reply_wire(struct call *call, const struct wire *wire)
+{
+    const char *none_match = http_req_header(call->req, "If-None-Match");
+
+    http_reply_header(call->req, "ETag", wire->etag);
+    http_reply_header(call->req, "Last-Modified", wire->modified);
+    if (none_match && resource_etag_in(none_match, wire->etag))
         reply_empty(call, 304);
     else
-        reply_json(call, status, shape_resource(r));
+        reply_text(call, 200, "application/json; charset=utf-8", wire->body);
 }
 
 const char *call_base_url(struct call *call)

@@ -3,9 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
+#include "api/cache.h"
 #include "base/text.h"
 #include "core/names.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,15 +80,37 @@ int call_find(struct call *call,
     return 0;
 }
 
-void call_get(struct call *call, enum resource_kind kind)
+/* Read it, and keep its form for whoever asks next. */
+static void read_and_keep(struct call *call,
+                          enum resource_kind kind,
+                          const char *key,
+                          uint64_t generation)
 {
     autoptr(resource) found = NULL;
     struct err e = {0};
+    struct wire *wire;
 
-    if (call_find(call, kind, &found, &e) < 0)
+    if (call_find(call, kind, &found, &e) < 0) {
         reply_error(call, &e);
+        return;
+    }
+    wire = wire_new(found, key, generation);
+    cache_keep(call->api->cache, wire);
+    reply_wire(call, wire);
+    wire_unref(wire);
+}
+
+void call_get(struct call *call, enum resource_kind kind)
+{
+    uint64_t generation = control_generation(call->api->config.control);
+    const char *key = resource_key(call->arena, call_arm_id(call, kind));
+    struct wire *wire = cache_find(call->api->cache, key, generation);
+
+    if (wire)
+        reply_wire(call, wire);
     else
-        reply_resource(call, 200, found);
+        read_and_keep(call, kind, key, generation);
+    wire_unref(wire);
 }
 
 void call_put(struct call *call, enum resource_kind kind, struct control_put *put)
@@ -95,8 +119,8 @@ void call_put(struct call *call, enum resource_kind kind, struct control_put *pu
     struct err e = {0};
 
     if (names_check(kind, call_name(call, kind), &e) < 0) {
+        call_record_refusal(call, &e); /* first: the call may end with its reply */
         reply_error(call, &e);
-        call_record_refusal(call, &e);
         return;
     }
     change = call_change(call);
@@ -162,23 +186,27 @@ int call_read_tags(struct call *call, json_t **ret_tags, struct err *e)
     return 0;
 }
 
-/* A count in the query, 1 to PAGE_MOST. */
-static int read_count(struct call *call, const char *name, size_t *ret_count, struct err *e)
+int call_read_number(struct call *call,
+                     const char *name,
+                     int64_t least,
+                     int64_t most,
+                     int64_t *ret_number,
+                     struct err *e)
 {
     const char *text = http_req_query(call->req, name);
     char *end;
-    long count;
+    int64_t number;
 
     if (!text)
         return 0;
-    count = strtol(text, &end, 10);
-    if (*end || end == text || count < 1 || count > PAGE_MOST) {
-        err_set(e, ERR_INVALID, "%s: \"%.40s\" is not a number from 1 to %d", name, text,
-                PAGE_MOST);
+    number = strtoll(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || number < least || number > most) {
+        err_set(e, ERR_INVALID, "%s: \"%.40s\" is not a number from %" PRId64 " to %" PRId64,
+                name, text, least, most);
         err_reason(e, "InvalidParameterValue");
         return err_target(e, name);
     }
-    *ret_count = (size_t)count;
+    *ret_number = number;
     return 0;
 }
 
@@ -191,7 +219,7 @@ static int read_skip(struct call *call, int64_t *ret_after, struct err *e)
 
     if (!text)
         return 0;
-    if (text_base64_decode(&raw, text, NULL) == 0 && raw.len > 0) {
+    if (text_base64_decode(&raw, text, NULL) == 0 && isdigit((unsigned char)*str_text(&raw))) {
         *ret_after = strtoll(raw.data, &end, 10);
         if (!*end && *ret_after >= 0)
             return 0;
@@ -224,16 +252,20 @@ void call_list(struct call *call, struct store_filter *filter)
     auto_resource_list list = {0};
     auto_reader reader = {0};
     struct err e = {0};
+    int64_t most = PAGE_MOST;
     json_t *value, *out;
 
-    filter->most = PAGE_MOST;
     if (*call->who.scope && !filter->group_key)
         filter->group_key = call->who.scope; /* the rest is not theirs to see */
-    if (read_count(call, "maxresults", &filter->most, &e) < 0 ||
-        read_count(call, "$top", &filter->most, &e) < 0 ||
+    if (call_read_number(call, "maxresults", 1, PAGE_MOST, &most, &e) < 0 ||
+        call_read_number(call, "$top", 1, PAGE_MOST, &most, &e) < 0 ||
         read_skip(call, &filter->after_id, &e) < 0 ||
-        store_pool_take(call->api->config.pool, &reader, &e) < 0 ||
-        store_list_resources(reader.db, filter, &list, &e) < 0) {
+        store_pool_take(call->api->config.pool, &reader, &e) < 0) {
+        reply_error(call, &e);
+        return;
+    }
+    filter->most = (size_t)most;
+    if (store_list_resources(reader.db, filter, &list, &e) < 0) {
         reply_error(call, &e);
         return;
     }

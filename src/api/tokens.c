@@ -150,19 +150,16 @@ static void shape_event(const struct event *v, void *context)
 void handle_audit(struct call *call)
 {
     enum { DEFAULT_MOST = 100, MOST = 1000 };
-    const char *text = http_req_query(call->req, "maxresults");
-    const char *before = http_req_query(call->req, "before");
-    long most = text ? strtol(text, NULL, 10) : DEFAULT_MOST;
+    int64_t most = DEFAULT_MOST, before = 0;
     struct page page = {json_array(), 0};
     auto_reader reader = {0};
     struct err e = {0};
     json_t *out;
 
-    if (most < 1 || most > MOST)
-        most = MOST;
-    if (store_pool_take(call->api->config.pool, &reader, &e) < 0 ||
-        store_each_event(reader.db, before ? strtoll(before, NULL, 10) : 0, (size_t)most,
-                         shape_event, &page, &e) < 0) {
+    if (call_read_number(call, "maxresults", 1, MOST, &most, &e) < 0 ||
+        call_read_number(call, "before", 1, INT64_MAX, &before, &e) < 0 ||
+        store_pool_take(call->api->config.pool, &reader, &e) < 0 ||
+        store_each_event(reader.db, before, (size_t)most, shape_event, &page, &e) < 0) {
         json_decref(page.value);
         reply_error(call, &e);
         return;
@@ -170,7 +167,7 @@ void handle_audit(struct call *call)
     out = json_pack("{s:o}", "value", page.value);
     if (json_array_size(page.value) == (size_t)most && page.last_seq > 1)
         json_object_set_new(out, "nextLink",
-                            json_sprintf("%s%s?maxresults=%ld&before=%" PRId64,
+                            json_sprintf("%s%s?maxresults=%" PRId64 "&before=%" PRId64,
                                          call_base_url(call), http_req_raw_path(call->req),
                                          most, page.last_seq));
     reply_json(call, 200, out);

@@ -161,18 +161,19 @@ static void take_over(struct errand *errand)
 
     if (fsync(errand->fd) < 0)
         err_sys(&errand->e, errno, "could not write the backup");
-    else if (store_check_backup(errand->path, &errand->e) == 0 &&
-             rename(errand->path, waiting) < 0)
-        err_sys(&errand->e, errno, "could not put the backup in place");
+    else if (store_check_backup(errand->path, &errand->e) == 0)
+        fs_rename_durably(errand->path, waiting, &errand->e);
     if (errand->e.code != ERR_NONE)
         unlink(errand->path);
 }
 
 static void restarting(struct errand *errand)
 {
+    const struct api_config *config = &errand->call->api->config;
+
     log_info("event=restore principal=%s next=restart", errand->call->who.name);
-    reply_empty(errand->call, 202);
-    errand->call->api->config.restart(errand->call->api->config.context);
+    reply_empty(errand->call, 202); /* and the call may be gone */
+    config->restart(config->context);
 }
 
 struct upload {

@@ -60,19 +60,20 @@ const char *clock_format_iso(int64_t wall_ms, char buf[CLOCK_ISO_BYTES])
     return buf;
 }
 
+/* Not strftime's %a and %b: those follow the locale. */
+static const char day_names[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+static const char month_names[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
 const char *clock_format_http(int64_t wall_ms, char buf[CLOCK_HTTP_BYTES])
 {
-    /* Not strftime's %a and %b: those follow the locale. */
-    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
     struct tm tm;
     int ms;
 
     split(wall_ms, &tm, &ms);
-    snprintf(buf, CLOCK_HTTP_BYTES, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday],
-             tm.tm_mday % 100, months[tm.tm_mon], (tm.tm_year + 1900) % 10000, tm.tm_hour % 100,
-             tm.tm_min % 100, tm.tm_sec % 100);
+    snprintf(buf, CLOCK_HTTP_BYTES, "%s, %02d %s %04d %02d:%02d:%02d GMT",
+             day_names[tm.tm_wday], tm.tm_mday % 100, month_names[tm.tm_mon],
+             (tm.tm_year + 1900) % 10000, tm.tm_hour % 100, tm.tm_min % 100, tm.tm_sec % 100);
     return buf;
 }
 
@@ -167,5 +168,36 @@ int clock_parse_iso(const char *text, int64_t *ret_wall_ms, struct err *e)
     tm.tm_year = year - 1900;
     tm.tm_mon = month - 1;
     *ret_wall_ms = ((int64_t)timegm(&tm) - zone * 60) * 1000 + ms;
+    return 0;
+}
+
+static bool parse_month(const char **p, int *ret_month)
+{
+    for (int i = 0; i < 12; i++)
+        if (strncmp(*p, month_names[i], 3) == 0) {
+            *p += 3;
+            *ret_month = i;
+            return true;
+        }
+    return false;
+}
+
+int clock_parse_http(const char *text, int64_t *ret_wall_ms, struct err *e)
+{
+    struct tm tm = {0};
+    const char *p = strlen(text) > 5 && text[3] == ',' && text[4] == ' ' ? text + 5 : "";
+    int year;
+    bool ok = digits(&p, 2, &tm.tm_mday) && literal(&p, ' ') && parse_month(&p, &tm.tm_mon) &&
+              literal(&p, ' ') && digits(&p, 4, &year) && literal(&p, ' ') &&
+              digits(&p, 2, &tm.tm_hour) && literal(&p, ':') && digits(&p, 2, &tm.tm_min) &&
+              literal(&p, ':') && digits(&p, 2, &tm.tm_sec) && strcmp(p, " GMT") == 0;
+
+    ok = ok && tm.tm_mday >= 1 && tm.tm_mday <= days_in(year, tm.tm_mon + 1) &&
+         tm.tm_hour < 24 && tm.tm_min < 60 && tm.tm_sec <= 60;
+    if (!ok)
+        return err_set(e, ERR_INVALID,
+                       "\"%.64s\" is not a date; write Wed, 06 Jun 2018 18:39:26 GMT", text);
+    tm.tm_year = year - 1900;
+    *ret_wall_ms = (int64_t)timegm(&tm) * 1000;
     return 0;
 }

@@ -27,5 +27,7 @@ const char *clock_format_iso(int64_t wall_ms, char buf[CLOCK_ISO_BYTES]);
 const char *clock_format_http(int64_t wall_ms, char buf[CLOCK_HTTP_BYTES]);
 /* Takes a date alone, minutes, seconds, fractions; Z or +hh:mm or nothing (UTC). */
 int clock_parse_iso(const char *text, int64_t *ret_wall_ms, struct err *e);
+/* The form that clock_format_http writes; the day of the week is not checked. */
+int clock_parse_http(const char *text, int64_t *ret_wall_ms, struct err *e);
 
 #endif

@@ -37,15 +37,18 @@ const char *err_reason_of(const struct err *e)
     return e->reason ? e->reason : err_info(e->code)->reason;
 }
 
-/* Messages quote foreign text and are cut to fit: what is no whole UTF-8 character any more, or
- * would break the line, becomes '?', so that a message can always be written as JSON. */
+/* Messages quote foreign text and are cut to fit: what would break the line becomes a space,
+ * other control characters and what is no whole UTF-8 character any more '?', so that a message
+ * can always be written as JSON. */
 static void tidy(char *text)
 {
     for (char *p = text; *p;) {
         unsigned char c = (unsigned char)*p;
         size_t len = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 
-        if (c < 0x20 || c == 0x7f || strnlen(p, len) < len || !text_is_utf8(p, len)) {
+        if (c == '\n' || c == '\t') {
+            *p = ' ';
+        } else if (c < 0x20 || c == 0x7f || strnlen(p, len) < len || !text_is_utf8(p, len)) {
             *p = '?';
             len = 1;
         }
@@ -64,7 +67,7 @@ static PRINTF_LIKE(3, 0) void fill(struct err *e,
     vsnprintf(e->msg, sizeof(e->msg), format, args);
 }
 
-/* Names in parentheses: err.h has macros of the same names for the analyzer. */
+/* Names in parentheses: err.h has macros of the same names. */
 int(err_set)(struct err *e, enum err_code code, const char *format, ...)
 {
     va_list args;

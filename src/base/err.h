@@ -71,8 +71,9 @@ int err_wrap(struct err *e, const char *format, ...) PRINTF_LIKE(2, 3);
 int err_reason(struct err *e, const char *reason);
 int err_target(struct err *e, const char *target);
 
-#ifdef __clang_analyzer__
-/* The analyzer looks at one source at a time: tell it that failing always returns -1. */
+/* Compilers and the analyzer look at one source at a time: tell them that failing always
+ * returns -1, or they see ways on which a failed function left its results unset and its caller
+ * went on. */
 static inline int err_always_fails(int returned)
 {
     (void)returned;
@@ -83,6 +84,5 @@ static inline int err_always_fails(int returned)
 #define err_wrap(...)   err_always_fails(err_wrap(__VA_ARGS__))
 #define err_reason(...) err_always_fails(err_reason(__VA_ARGS__))
 #define err_target(...) err_always_fails(err_target(__VA_ARGS__))
-#endif
 
 #endif

@@ -37,6 +37,19 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* fsync the folder that holds path, so that a rename in it is on disk. */
+static int sync_folder_of(const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    auto_free char *folder =
+        slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
+    auto_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) < 0)
+        return err_sys(e, errno, "could not sync the folder \"%.200s\"", folder);
+    return 0;
+}
+
 int fs_make_folders(const char *path, mode_t mode, struct err *e)
 {
     auto_free char *copy = xstrdup(path);
@@ -49,8 +62,12 @@ int fs_make_folders(const char *path, mode_t mode, struct err *e)
         if (*p != '/' && !last)
             continue;
         *p = '\0';
-        if (mkdir(copy, mode) < 0 && errno != EEXIST)
-            return err_sys(e, errno, "could not make the folder \"%.200s\"", copy);
+        if (mkdir(copy, mode) < 0) {
+            if (errno != EEXIST)
+                return err_sys(e, errno, "could not make the folder \"%.200s\"", copy);
+        } else if (sync_folder_of(copy, e) < 0) {
+            return -1;
+        }
         if (last && !is_folder(copy))
             return err_sys(e, ENOTDIR, "could not make the folder \"%.200s\"", copy);
         if (last)
@@ -110,19 +127,6 @@ int fs_write_all(int fd, const void *bytes, size_t len, struct err *e)
     return 0;
 }
 
-/* fsync the folder that holds path, so that a rename in it is on disk. */
-static int sync_folder_of(const char *path, struct err *e)
-{
-    const char *slash = strrchr(path, '/');
-    auto_free char *folder =
-        slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
-    auto_close int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0 || fsync(fd) < 0)
-        return err_sys(e, errno, "could not sync the folder \"%.200s\"", folder);
-    return 0;
-}
-
 int fs_write_durably(
     const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
 {
@@ -141,6 +145,13 @@ int fs_write_durably(
         return -1;
     }
     return sync_folder_of(path, e);
+}
+
+int fs_rename_durably(const char *from, const char *to, struct err *e)
+{
+    if (rename(from, to) < 0)
+        return err_sys(e, errno, "could not rename \"%.200s\" to \"%.200s\"", from, to);
+    return sync_folder_of(to, e);
 }
 
 int fs_remove(const char *path, struct err *e)

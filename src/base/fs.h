@@ -17,7 +17,8 @@ struct str;
 int fs_open_beneath(
     int root_fd, const char *path, int flags, mode_t mode, int *ret_fd, struct err *e);
 
-/* Make a folder and its parents, with mode for the ones made.  An existing folder is fine. */
+/* Make a folder and its parents, with mode for the ones made, each entered in its parent on
+ * disk.  An existing folder is fine. */
 int fs_make_folders(const char *path, mode_t mode, struct err *e);
 
 /* Append a whole file of at most `most` bytes to out; nothing on failure. */
@@ -30,6 +31,9 @@ int fs_write_durably(
 
 /* Write all bytes to a descriptor, whatever the interruptions. */
 int fs_write_all(int fd, const void *bytes, size_t len, struct err *e);
+
+/* Rename within a folder, on disk when it returns. */
+int fs_rename_durably(const char *from, const char *to, struct err *e);
 
 /* Remove a file; a missing one is fine. */
 int fs_remove(const char *path, struct err *e);

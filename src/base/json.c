@@ -86,6 +86,7 @@ static void write_string(struct str *out, const char *text, size_t len)
                                   ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
     size_t done = 0;
 
+    str_reserve(out, len + 2);
     str_add_char(out, '"');
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];

@@ -51,15 +51,21 @@ void str_add_char(struct str *s, char c)
 
 void str_vaddf(struct str *s, const char *format, va_list args)
 {
+    size_t room = s->room - s->len; /* 0 when nothing was added yet */
     va_list again;
     int len;
 
+    /* Mostly it fits into what is left; where it does not, the first try has told the length.
+     */
     va_copy(again, args);
-    len = vsnprintf(NULL, 0, format, again);
+    len = vsnprintf(room ? s->data + s->len : NULL, room, format, again);
     va_end(again);
-    if (len < 0)
+    if (len < 0) {
+        str_truncate(s, s->len);
         return;
-    vsnprintf(str_reserve(s, (size_t)len), (size_t)len + 1, format, args);
+    }
+    if ((size_t)len >= room)
+        vsnprintf(str_reserve(s, (size_t)len), (size_t)len + 1, format, args);
     s->len += (size_t)len;
 }
 
@@ -74,7 +80,7 @@ void str_addf(struct str *s, const char *format, ...)
 
 void str_truncate(struct str *s, size_t len)
 {
-    if (len < s->len) {
+    if (len <= s->len && s->data) {
         s->len = len;
         s->data[len] = '\0';
     }

@@ -50,6 +50,7 @@ int control_new(struct db *db,
     }
     rc = pthread_create(&control->thread, NULL, acting_main, control);
     if (rc != 0) {
+        control->thread = 0; /* undefined after a failure */
         control_free(control);
         return err_sys(e, rc, "could not start the control thread");
     }
@@ -69,6 +70,7 @@ void control_free(struct control *control)
     control_drop_errands(control);
     loop_free(control->loop);
     principals_free(control->principals);
+    pthread_mutex_destroy(&control->errands_lock);
     free(control);
 }
 
@@ -80,4 +82,9 @@ struct principals *control_principals(struct control *control)
 void control_writer_counts(struct control *control, struct db_writer_counts *ret_counts)
 {
     db_writer_counts(control->writer, ret_counts);
+}
+
+uint64_t control_generation(struct control *control)
+{
+    return db_writer_generation(control->writer);
 }

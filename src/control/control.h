@@ -47,6 +47,8 @@ void control_free(struct control *control);
 
 struct principals *control_principals(struct control *control);
 void control_writer_counts(struct control *control, struct db_writer_counts *ret_counts);
+/* See db_writer_generation: what was read at an even one holds while it stays the same. */
+uint64_t control_generation(struct control *control);
 
 /* Who asks for a change, for the record.  All in the change's arena or longer. */
 struct control_caller {
@@ -89,8 +91,8 @@ struct control_put {
     const char *name;
     const char *location;
     json_t *tags;       /* replaces all tags */
-    json_t *properties; /* PATCH: members replace their namesakes; PUT: the same, so that what a
-                           client leaves out keeps its value */
+    json_t *properties; /* members replace their namesakes, and so do the members of objects
+                           among them: what a client leaves out keeps its value */
     const char *if_match, *if_none_match;
     bool must_exist; /* PATCH */
 };

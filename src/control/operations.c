@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "control/control-internal.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "store/store.h"
 
@@ -111,6 +112,7 @@ static void run(void *arg)
     struct errand *errand = arg;
     struct control_change *change = control_change_new();
 
+    FAULT("control.act");
     change->caller = (struct control_caller){
         .principal = "yard",
         .peer = "",

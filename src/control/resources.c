@@ -4,6 +4,7 @@
 #include "control/control-internal.h"
 
 #include "base/crypt.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "store/store.h"
 
@@ -114,6 +115,16 @@ static int check_account_name(const struct control_put *put, struct db *db, stru
     return err_target(e, "accountName");
 }
 
+/* Tokens of an earlier group of the same name do not open the new one. */
+static int remove_old_principals(struct control_change *change,
+                                 struct db *db,
+                                 const char *arm_id,
+                                 struct err *e)
+{
+    return store_remove_principals_of(db, resource_key(change->arena, arm_id),
+                                      &change->principals_changed, e);
+}
+
 static int create(struct control_change *change,
                   const struct control_put *put,
                   struct db *db,
@@ -138,6 +149,8 @@ static int create(struct control_change *change,
     change->created = true;
     if (store_put_resource(db, r, group_key_of(change->arena, arm_id), e) < 0)
         return -1;
+    if (put->kind == RESOURCE_GROUP)
+        return remove_old_principals(change, db, arm_id, e);
     return put->kind == RESOURCE_STORAGE_ACCOUNT ? control_make_keys(change, db, r->id, e) : 0;
 }
 
@@ -154,20 +167,24 @@ static int refuse_moving(const struct resource *r, const char *location, struct 
     return err_target(e, "location");
 }
 
-/* Does the request change anything?  A client that repeats itself keeps its ETag. */
-static bool differs(const struct resource *r, const struct control_put *put)
+/* What the properties would be.  Members of an object within them replace their namesakes too,
+ * so that two clients who change different ones at the same time both succeed. */
+static json_t *merged(const struct resource *r, const struct control_put *put)
 {
+    json_t *out = json_deep_copy(r->properties);
     const char *key;
     json_t *value;
 
-    if (put->tags && !json_equal(put->tags, r->tags))
-        return true;
     json_object_foreach(put->properties, key, value)
     {
-        if (!json_equal(value, json_object_get(r->properties, key)))
-            return true;
+        json_t *had = json_object_get(out, key);
+
+        if (json_is_object(had) && json_is_object(value))
+            json_object_update(had, value);
+        else
+            json_object_set(out, key, value);
     }
-    return false;
+    return out;
 }
 
 static int update(struct control_change *change,
@@ -176,18 +193,21 @@ static int update(struct control_change *change,
                   struct err *e)
 {
     struct resource *r = change->resource;
+    auto_json json_t *properties = NULL;
 
     if (control_check_standing(db, r, change->now_ms, e) < 0 ||
         refuse_moving(r, put->location, e) < 0)
         return -1;
-    if (!differs(r, put))
+    properties = merged(r, put);
+    /* A client that repeats itself keeps its ETag. */
+    if ((!put->tags || json_equal(put->tags, r->tags)) && json_equal(properties, r->properties))
         return 0;
     if (put->tags) {
         json_decref(r->tags);
         r->tags = json_incref(put->tags);
     }
-    if (put->properties)
-        json_object_update(r->properties, put->properties);
+    json_decref(r->properties);
+    r->properties = take_ptr(&properties);
     r->modified_ms = change->now_ms;
     r->version = control_next_version(change->control, change->now_ms);
     return store_put_resource(db, r, NULL, e);

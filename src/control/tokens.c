@@ -30,7 +30,7 @@ static int check_group(struct control_change *change,
     key = resource_key(change->arena, group_id);
     if (store_find_resource(db, key, &group, e) < 0)
         return -1;
-    if (!group)
+    if (!group || group->kind != RESOURCE_GROUP)
         return resource_not_found(e, RESOURCE_GROUP,
                                   resource_group_part(change->arena, group_id));
     *ret_scope = xstrdup(key);

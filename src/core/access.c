@@ -63,6 +63,8 @@ bool access_allows(enum access_role role,
         return true;
     if (role < permissions[permission].least)
         return false;
+    if (permission == ACCESS_ADMIN)
+        return !*scope;
     /* What belongs to no group (subscriptions, providers, lists that are filtered) everybody
      * may read; only principals of the whole yard may change it. */
     if (!*group_key)

@@ -122,6 +122,16 @@ int names_location(struct arena *arena,
     return 0;
 }
 
+/* How many characters a UTF-8 text has: its bytes less those that continue one. */
+static size_t characters(const char *s)
+{
+    size_t count = 0;
+
+    for (; *s; s++)
+        count += ((unsigned char)*s & 0xc0) != 0x80;
+    return count;
+}
+
 static int bad_tag(struct err *e, const char *key, const char *rule)
 {
     err_set(e, ERR_INVALID, "tags: \"%.100s\": %s", key, rule);
@@ -146,9 +156,9 @@ int names_check_tags(const json_t *tags, struct err *e)
     {
         if (!json_is_string(value))
             return bad_tag(e, key, "the value must be a string");
-        if (!*key || strlen(key) > 512 || strpbrk(key, "<>%&\\?/"))
+        if (!*key || characters(key) > 512 || strpbrk(key, "<>%&\\?/"))
             return bad_tag(e, key, "the name must have 1 to 512 characters, none of <>%&\\?/");
-        if (json_string_length(value) > 256)
+        if (characters(json_string_value(value)) > 256)
             return bad_tag(e, key, "the value must have at most 256 characters");
     }
     return 0;

@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,9 +108,11 @@ char *resource_child_id(struct arena *arena,
 
 char *resource_key(struct arena *arena, const char *arm_id)
 {
-    auto_free char *lower = str_lower(arm_id);
+    char *lower = arena_strdup(arena, arm_id);
 
-    return arena_strdup(arena, lower);
+    for (char *p = lower; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return lower;
 }
 
 /* Segment n (from 0) of "/a/b/c"; its length is 0 when there are not so many. */
@@ -180,9 +183,7 @@ int64_t resource_next_version(int64_t wall_ms, int64_t last)
     return now > last ? now : last + 1;
 }
 
-/* Is the tag one of a header's comma-separated list, or is the list "*"?  Weak marks are
- * ignored. */
-static bool list_has(const char *list, const char *etag)
+bool resource_etag_in(const char *list, const char *etag)
 {
     size_t len = strlen(etag);
 
@@ -211,12 +212,12 @@ int resource_check_match(const struct resource *r,
 
     if (r)
         resource_etag(r, etag);
-    if (if_match && (!r || !list_has(if_match, etag))) {
+    if (if_match && (!r || !resource_etag_in(if_match, etag))) {
         err_set(e, ERR_PRECONDITION, "If-Match: %.100s does not hold; the resource %s%s",
                 if_match, r ? "now has the ETag " : "does not exist", etag);
         return err_target(e, "If-Match");
     }
-    if (if_none_match && r && list_has(if_none_match, etag)) {
+    if (if_none_match && r && resource_etag_in(if_none_match, etag)) {
         err_set(e, ERR_PRECONDITION,
                 "If-None-Match: %.100s does not hold; the resource has the ETag %s",
                 if_none_match, etag);

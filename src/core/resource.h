@@ -106,6 +106,9 @@ const char *resource_etag(const struct resource *resource, char buf[RESOURCE_ETA
  * but always more than the last. */
 int64_t resource_next_version(int64_t wall_ms, int64_t last);
 
+/* Is the tag one of a header's comma-separated list, or is the list "*"?  Weak marks are
+ * ignored. */
+bool resource_etag_in(const char *list, const char *etag);
 /* Check If-Match and If-None-Match (each may be NULL) against what is there (NULL = nothing).
  */
 int resource_check_match(const struct resource *resource,

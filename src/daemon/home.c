@@ -141,10 +141,12 @@ int home_owner(const struct home *home, struct db *db, struct err *e)
         owner = xcalloc(1, sizeof(*owner));
         owner->name = xstrdup("owner");
         owner->client_id = xstrdup(crypt_uuid(id));
-        owner->scope = xstrdup("");
         owner->created_ms = clock_wall_ms();
     }
     owner->role = ACCESS_OWNER;
+    owner->expires_ms = 0;
+    free(owner->scope);
+    owner->scope = xstrdup("");
     free(owner->token_hash);
     owner->token_hash = xstrdup(hash);
     return store_put_principal(db, owner, e);

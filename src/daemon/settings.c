@@ -216,7 +216,7 @@ static int read_options(int argc,
 {
     for (int i = 1; i < argc; i++) {
         auto_free char *name = NULL;
-        const char *value;
+        const char *value = NULL;
 
         if (verb_of(argv[i]) != SETTINGS_RUN) {
             *ret_verb = verb_of(argv[i]);

@@ -9,8 +9,16 @@
 /* Turn the connection's last SQLite error into "could not <doing>: ...".  Returns -1. */
 int db_failed(struct db *db, struct err *e, const char *doing);
 
-/* Was the last error one after which nothing this process believes about the file may be
- * trusted (an I/O error, damage)? */
+/* Has this connection met an error after which nothing this process believes about the file may
+ * be trusted (an I/O error, damage)?  Once broken, always broken. */
 bool db_is_broken(struct db *db);
+
+/* False too when SQLite has undone the whole transaction by itself, as it does after some
+ * errors.
+ */
+bool db_in_transaction(struct db *db);
+
+/* Move the log into the database, unless it is short. */
+int db_checkpoint_when_due(struct db *db, struct err *e);
 
 #endif

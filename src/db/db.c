@@ -4,6 +4,8 @@
 #include "base/str.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <string.h>
 
@@ -11,24 +13,44 @@
  * times the number of literals in store/. */
 enum {
     CACHE_SLOTS = 512,
+    CHECKPOINT_PAGES = 1000, /* SQLite's own choice; the log's file then keeps that size */
 };
 
 struct db {
     sqlite3 *handle;
+    bool is_broken;
+    int wal_pages; /* after the last commit of this connection */
     struct {
         const char *sql;
         sqlite3_stmt *stmt;
     } cache[CACHE_SLOTS];
 };
 
+/* A write that found no room has changed nothing; SQLite has a code for that, but not where a
+ * quota or the shared memory of the WAL is what is full.  A failed fsync is never only that. */
+static bool is_full(struct db *db, int rc)
+{
+    int cause = sqlite3_system_errno(db->handle);
+
+    if ((rc & 0xff) != SQLITE_IOERR)
+        return rc == SQLITE_FULL;
+    return (rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_SHMSIZE) &&
+           (cause == ENOSPC || cause == EDQUOT);
+}
+
 int db_failed(struct db *db, struct err *e, const char *doing)
 {
     int rc = sqlite3_extended_errcode(db->handle);
     const char *text = sqlite3_errmsg(db->handle);
 
-    switch (rc & 0xff) {
-    case SQLITE_FULL:
+    if (is_full(db, rc))
         return err_set(e, ERR_NO_SPACE, "could not %s: the disk is full", doing);
+    switch (rc & 0xff) {
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        db->is_broken = true;
+        return err_set(e, ERR_INTERNAL, "could not %s: %s (%d)", doing, text, rc);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(e, ERR_BUSY, "could not %s: %s", doing, text);
@@ -41,9 +63,37 @@ int db_failed(struct db *db, struct err *e, const char *doing)
 
 bool db_is_broken(struct db *db)
 {
-    int rc = sqlite3_extended_errcode(db->handle) & 0xff;
+    return db->is_broken;
+}
 
-    return rc == SQLITE_IOERR || rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB;
+bool db_in_transaction(struct db *db)
+{
+    return !sqlite3_get_autocommit(db->handle);
+}
+
+/* SQLite would checkpoint within the commit that fills the log: there the failure of its fsync
+ * is swallowed, and whoever asked for that commit waits longer.  The writer does it instead. */
+static int note_wal_pages(void *context, sqlite3 *handle, const char *name, int pages)
+{
+    struct db *db = context;
+
+    (void)handle;
+    (void)name;
+    db->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+int db_checkpoint_when_due(struct db *db, struct err *e)
+{
+    int rc;
+
+    if (db->wal_pages < CHECKPOINT_PAGES)
+        return 0;
+    rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return db_failed(db, e, "move the log into the database");
+    db->wal_pages = 0;
+    return 0;
 }
 
 static int configure(struct db *db, enum db_mode mode, struct err *e)
@@ -55,18 +105,26 @@ static int configure(struct db *db, enum db_mode mode, struct err *e)
     sqlite3_busy_timeout(db->handle, 5000);
     if (mode == DB_READER)
         return db_script(db, "PRAGMA query_only = ON", e);
-    return db_script(db,
-                     "PRAGMA journal_mode = WAL;"
-                     "PRAGMA synchronous = FULL;"
-                     "PRAGMA foreign_keys = ON;"
-                     /* 1000 pages is SQLite's own choice; the file then keeps that size. */
-                     "PRAGMA wal_autocheckpoint = 1000;"
-                     "PRAGMA journal_size_limit = 67108864",
-                     e);
+    if (db_script(db,
+                  "PRAGMA journal_mode = WAL;"
+                  "PRAGMA synchronous = FULL;"
+                  "PRAGMA foreign_keys = ON;"
+                  "PRAGMA journal_size_limit = 67108864",
+                  e) < 0)
+        return -1;
+    sqlite3_wal_hook(db->handle, note_wal_pages, db);
+    return 0;
+}
+
+/* Statistics of memory cost one lock for all threads at every allocation. */
+static void configure_library(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **ret_db, struct err *e)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     autoptr(db) db = xcalloc(1, sizeof(*db));
     /* A reader opens for writing too: WAL's shared memory wants it; query_only keeps it honest.
      */
@@ -74,6 +132,7 @@ int db_open(const char *path, enum db_mode mode, struct db **ret_db, struct err 
 
     if (mode == DB_WRITER)
         flags |= SQLITE_OPEN_CREATE;
+    pthread_once(&once, configure_library);
     if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
         if (!db->handle)
             return err_set(e, ERR_INTERNAL, "could not open \"%s\"", path);

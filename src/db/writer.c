@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct db_writer {
     struct db *db;
@@ -17,6 +18,7 @@ struct db_writer {
     bool stopping;
     struct db_writer_counts counts;
     bool is_broken; /* writer thread only */
+    atomic_uint_least64_t generation;
 };
 
 enum {
@@ -44,6 +46,23 @@ static struct db_write *next_group(struct db_writer *w)
     return group;
 }
 
+/* Undo the refused write and let it record that it was. */
+static int
+undo_one(struct db_writer *w, struct db_write *write, const struct err *why, struct err *e)
+{
+    write->outcome = *why;
+    /* An error that broke the database, or made SQLite undo everything, is everybody's. */
+    if (db_is_broken(w->db) || !db_in_transaction(w->db)) {
+        *e = *why;
+        return -1;
+    }
+    if (db_run(w->db, e, "ROLLBACK TO one", "") < 0)
+        return -1;
+    if (write->refused && write->refused(write, w->db, why) < 0)
+        return db_failed(w->db, e, "record a refusal");
+    return 0;
+}
+
 /* Run one write in its savepoint.  -1 only when the transaction as a whole is lost. */
 static int run_one(struct db_writer *w, struct db_write *write, struct err *e)
 {
@@ -51,20 +70,17 @@ static int run_one(struct db_writer *w, struct db_write *write, struct err *e)
 
     if (db_run(w->db, e, "SAVEPOINT one", "") < 0)
         return -1;
-    if (write->apply(write, w->db, &why) == 0) {
+    if (write->apply(write, w->db, &why) == 0)
         write->outcome = (struct err){0};
-    } else {
-        write->outcome = why;
-        if (db_run(w->db, e, "ROLLBACK TO one", "") < 0)
-            return -1;
-        if (write->refused && write->refused(write, w->db, &why) < 0)
-            return err_set(e, ERR_INTERNAL, "could not record a refusal");
-    }
+    else if (undo_one(w, write, &why, e) < 0)
+        return -1;
     return db_run(w->db, e, "RELEASE one", "");
 }
 
 static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
 {
+    int rc;
+
     if (db_run(w->db, e, "BEGIN IMMEDIATE", "") < 0)
         return -1;
     for (struct db_write *write = group; write; write = write->next) {
@@ -72,30 +88,34 @@ static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
             return -1;
     }
     FAULT("writer.before-commit");
-    if (db_run(w->db, e, "COMMIT", "") < 0)
-        return -1;
+    w->generation++;
+    rc = db_run(w->db, e, "COMMIT", "");
+    w->generation++;
     FAULT("writer.after-commit");
-    return 0;
+    return rc;
+}
+
+static void look_for_breakage(struct db_writer *w, const struct err *why)
+{
+    if (w->is_broken || !db_is_broken(w->db))
+        return;
+    w->is_broken = true;
+    if (w->config.broken)
+        w->config.broken(why, w->config.context);
 }
 
 static void fail_group(struct db_writer *w, struct db_write *group, const struct err *why)
 {
-    bool broke = !w->is_broken && db_is_broken(w->db);
-
     db_run(w->db, NULL, "ROLLBACK", "");
     for (struct db_write *write = group; write; write = write->next)
         write->outcome = *why;
-    if (broke) {
-        w->is_broken = true;
-        if (w->config.broken)
-            w->config.broken(why, w->config.context);
-    }
+    look_for_breakage(w, why);
 }
 
-static void count(struct db_writer *w, struct db_write *group)
+static void count(struct db_writer *w, struct db_write *group, bool is_committed)
 {
     pthread_mutex_lock(&w->lock);
-    w->counts.commits++;
+    w->counts.commits += is_committed;
     for (struct db_write *write = group; write; write = write->next) {
         w->counts.writes++;
         w->counts.refused += write->outcome.code != ERR_NONE;
@@ -113,6 +133,24 @@ static void tell(struct db_write *group)
     }
 }
 
+/* One group from BEGIN to the last done(). */
+static void serve_group(struct db_writer *w, struct db_write *group)
+{
+    struct err e = {0};
+    bool is_committed = false;
+
+    if (w->is_broken)
+        err_set(&e, ERR_BUSY,
+                "the database cannot be written after an I/O error; restart the daemon");
+    else
+        is_committed = run_group(w, group, &e) == 0;
+    if (!is_committed)
+        fail_group(w, group, &e);
+    count(w, group, is_committed);
+    tell(group);
+    FAULT("writer.after-telling");
+}
+
 static void *writer_main(void *arg)
 {
     struct db_writer *w = arg;
@@ -122,16 +160,10 @@ static void *writer_main(void *arg)
     while ((group = next_group(w))) {
         struct err e = {0};
 
-        if (w->is_broken) {
-            err_set(&e, ERR_BUSY,
-                    "the database cannot be written after an I/O error; restart the daemon");
-            fail_group(w, group, &e);
-        } else if (run_group(w, group, &e) < 0) {
-            fail_group(w, group, &e);
-        }
-        count(w, group);
-        tell(group);
-        FAULT("writer.after-telling");
+        serve_group(w, group);
+        /* A full disk is no harm here: the log stays, and the next group's turn tries again. */
+        if (!w->is_broken && db_checkpoint_when_due(w->db, &e) < 0)
+            look_for_breakage(w, &e);
     }
     return NULL;
 }
@@ -201,4 +233,9 @@ void db_writer_counts(struct db_writer *w, struct db_writer_counts *ret_counts)
     pthread_mutex_lock(&w->lock);
     *ret_counts = w->counts;
     pthread_mutex_unlock(&w->lock);
+}
+
+uint64_t db_writer_generation(struct db_writer *w)
+{
+    return w->generation;
 }

@@ -10,6 +10,7 @@
  *  2. Writes take effect in the order of submission.
  *  3. After an I/O error nothing more is acknowledged: `broken` is called once and every later
  * write fails.  (fsync must not be tried again: the kernel may have dropped the pages.)
+ *  4. A full disk is no such error: the group that found no room fails, the next may fit.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DB_WRITER_H
@@ -57,5 +58,10 @@ struct db_writer_counts {
     uint64_t commits, writes, refused;
 };
 void db_writer_counts(struct db_writer *writer, struct db_writer_counts *ret_counts);
+
+/* Changes with every commit; odd while one is under way.  What a reader saw after it asked and
+ * was told an even number still holds as long as it is told the same number.  From any thread.
+ */
+uint64_t db_writer_generation(struct db_writer *writer);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/backup.h"
 
+#include "base/fault.h"
 #include "base/fs.h"
 #include "base/str.h"
 #include "store/store-internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,14 +66,25 @@ static int copy_database(const char *db_path, const char *to, struct err *e)
     return db_copy_to(db, to, e);
 }
 
+/* An empty file that is nobody else's and has its mode before there is a secret in it. */
+static int make_empty(const char *path, struct err *e)
+{
+    auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return err_sys(e, errno, "could not create \"%.200s\"", path);
+    return 0;
+}
+
 int store_backup(const char *db_path,
                  const char *home,
                  const char *const *files,
                  const char *to,
                  struct err *e)
 {
-    if (copy_database(db_path, to, e) < 0 || chmod(to, 0600) < 0 ||
-        add_files(to, home, files, e) < 0) {
+    if (make_empty(to, e) < 0)
+        return err_wrap(e, "could not make a backup");
+    if (copy_database(db_path, to, e) < 0 || add_files(to, home, files, e) < 0) {
         unlink(to);
         return err_wrap(e, "could not make a backup");
     }
@@ -82,9 +95,13 @@ int store_check_backup(const char *path, struct err *e)
 {
     autoptr(db) db = NULL;
     auto_query q = {0};
+    struct err why = {0};
 
-    if (store_check_file(path, e) < 0)
+    if (store_check_file(path, &why) < 0) {
+        /* Damage is the sender's fault here, not ours. */
+        err_set(e, why.code == ERR_INTERNAL ? ERR_INVALID : why.code, "%s", why.msg);
         return err_reason(e, "InvalidBackup");
+    }
     if (db_open(path, DB_READER, &db, e) < 0 ||
         db_select(db, &q, e, "SELECT count(*) FROM sqlite_master WHERE name = 'backup_file'",
                   "") < 0 ||
@@ -115,40 +132,56 @@ static int write_files(struct db *backup, const char *home, struct err *e)
 
         /* A backup is as trusted as the data folder, but a damaged one must not write
          * elsewhere. */
-        if (*name == '/' || strstr(name, ".."))
-            return err_set(e, ERR_INVALID, "the backup names the file \"%.100s\"", name);
+        if (!name || *name == '/' || strstr(name, ".."))
+            return err_set(e, ERR_INVALID, "the backup names the file \"%.100s\"",
+                           name ? name : "");
         slash = strrchr(path, '/');
         *slash = '\0';
         if (fs_make_folders(path, 0700, e) < 0)
             return -1;
         *slash = '/';
-        if (fs_write_durably(path, content, len, (mode_t)db_int(&q, 1), e) < 0)
+        if (fs_write_durably(path, content, len, (mode_t)db_int(&q, 1) & 0777, e) < 0)
             return -1;
+        FAULT("restore.file");
     }
     return rows;
 }
 
-/* The log and the shared memory of the old database would be taken for the new one's. */
+/* Bring the log's content into the file, if the database can still be read: a damaged one is
+ * what restoring is for. */
+static void settle(const char *db_path)
+{
+    autoptr(db) old = NULL;
+
+    if (db_open(db_path, DB_WRITER, &old, NULL) == 0)
+        db_script(old, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
+}
+
+static int move_if_there(const char *from, const char *to, struct err *e)
+{
+    if (rename(from, to) < 0 && errno != ENOENT)
+        return err_sys(e, errno, "could not move the old database away");
+    return 0;
+}
+
+/* The log and the shared memory of the old database would be taken for the new one's.  A log
+ * that did not settle stays beside what is kept, in place of one from an earlier restore. */
 static int move_old_away(const char *db_path, struct err *e)
 {
     auto_free char *kept = xasprintf("%s.before-restore", db_path);
+    auto_free char *kept_wal = xasprintf("%s-wal", kept);
     auto_free char *wal = xasprintf("%s-wal", db_path);
     auto_free char *shm = xasprintf("%s-shm", db_path);
 
     if (access(db_path, F_OK) == 0) {
-        autoptr(db) old = NULL;
-
-        /* Opening and closing it brings the log's content into the file. */
-        if (db_open(db_path, DB_WRITER, &old, e) < 0)
-            return -1;
-        if (db_script(old, "PRAGMA wal_checkpoint(TRUNCATE)", e) < 0)
+        settle(db_path);
+        if (fs_remove(kept_wal, e) < 0)
             return -1;
     }
-    if (fs_remove(wal, e) < 0 || fs_remove(shm, e) < 0)
+    FAULT("restore.before-moving-away");
+    if (fs_remove(shm, e) < 0 || move_if_there(db_path, kept, e) < 0)
         return -1;
-    if (rename(db_path, kept) < 0 && errno != ENOENT)
-        return err_sys(e, errno, "could not move the old database away");
-    return 0;
+    return move_if_there(wal, kept_wal, e);
 }
 
 int store_take_over_restore(const char *home,
@@ -166,8 +199,10 @@ int store_take_over_restore(const char *home,
         write_files(backup, home, e) < 0 || move_old_away(db_path, e) < 0)
         return err_wrap(e, "could not restore \"%s\"", waiting);
     db_free(take_ptr(&backup));
-    if (rename(waiting, db_path) < 0)
-        return err_sys(e, errno, "could not put the backup in place");
+    FAULT("restore.before-rename");
+    if (fs_rename_durably(waiting, db_path, e) < 0)
+        return err_wrap(e, "could not put the backup in place");
+    FAULT("restore.after-rename");
     *ret_restored = true;
     return 0;
 }

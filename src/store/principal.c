@@ -68,6 +68,17 @@ int store_remove_principal(struct db *db, const char *name, bool *ret_found, str
     return 0;
 }
 
+int store_remove_principals_of(struct db *db,
+                               const char *group_key,
+                               bool *ret_found,
+                               struct err *e)
+{
+    if (db_run(db, e, "DELETE FROM principal WHERE scope = ?", "t", group_key) < 0)
+        return -1;
+    *ret_found = db_changed_rows(db) > 0;
+    return 0;
+}
+
 int store_each_principal(struct db *db,
                          void (*each)(const struct principal *principal, void *context),
                          void *context,

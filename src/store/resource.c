@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "base/str.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define COLUMNS                                                                                \
@@ -138,10 +140,23 @@ int store_put_resource(struct db *db, struct resource *r, const char *group_key,
                   r->state_ms, r->modified_ms, r->version, r->id);
 }
 
+/* A version must not come again when the resource that had the highest is gone. */
+static int remember_version(struct db *db, struct err *e)
+{
+    auto_free char *text = NULL;
+    int64_t version;
+
+    if (store_last_version(db, &version, e) < 0)
+        return -1;
+    text = xasprintf("%" PRId64, version);
+    return store_put_meta(db, "last_version", text, e);
+}
+
 int store_remove_tree(struct db *db, int64_t id, struct err *e)
 {
-    /* Children have higher ids than their parents, so the highest go first and no reference
-     * dangles within the statement (foreign keys are checked at its end anyway). */
+    if (remember_version(db, e) < 0)
+        return -1;
+    /* Foreign keys are checked at the end of the statement: the order of rows is no matter. */
     return db_run(db, e,
                   "WITH RECURSIVE tree (id) AS (VALUES (?) UNION ALL SELECT resource.id FROM"
                   " resource JOIN tree ON resource.parent_id = tree.id)"
@@ -153,7 +168,10 @@ int store_last_version(struct db *db, int64_t *ret_version, struct err *e)
 {
     auto_query q = {0};
 
-    if (db_select(db, &q, e, "SELECT coalesce(max(version), 0) FROM resource", "") < 0 ||
+    if (db_select(db, &q, e,
+                  "SELECT max(coalesce((SELECT max(version) FROM resource), 0), coalesce("
+                  "(SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'last_version'), 0))",
+                  "") < 0 ||
         db_next(&q, e) < 0)
         return -1;
     *ret_version = db_int(&q, 0);
@@ -180,35 +198,40 @@ select_list(struct db *db, const struct store_filter *f, struct db_query *q, str
     auto_free char *low = xasprintf("%s/", f->key_prefix ? f->key_prefix : "");
     auto_free char *high = xasprintf("%s0", f->key_prefix ? f->key_prefix : "");
 
-#define TAGGED                                                                                 \
+    assert(kind || !f->parent_id);
+
+#define WANTED                                                                                 \
     " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) t WHERE"                        \
-    " lower(t.key) = lower(?3) AND (?4 IS NULL OR t.value = ?4)))"
+    " lower(t.key) = lower(?3) AND (?4 IS NULL OR t.value = ?4)))"                             \
+    " AND (?5 IS NULL OR lower(name) = lower(?5))"
     if (f->parent_id)
         return db_select(db, q, e,
-                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" TAGGED
-                         " AND parent_id = ?5 AND kind = ?6 ORDER BY id LIMIT ?2",
-                         "iittit", f->after_id, limit, f->tag, f->tag_value, f->parent_id,
-                         kind);
+                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
+                         " AND parent_id = ?6 AND kind = ?7 AND key >= ?8 AND key < ?9"
+                         " AND (?10 IS NULL OR group_key = ?10) ORDER BY id LIMIT ?2",
+                         "iitttitttt", f->after_id, limit, f->tag, f->tag_value, f->name,
+                         f->parent_id, kind, low, high, f->group_key);
     if (f->group_key)
         return db_select(db, q, e,
-                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" TAGGED
-                         " AND group_key = ?5 AND key >= ?7 AND key < ?8"
-                         " AND ((?6 IS NULL AND kind <> 'resource group') OR kind = ?6)"
+                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
+                         " AND group_key = ?6 AND key >= ?8 AND key < ?9"
+                         " AND ((?7 IS NULL AND kind <> 'resource group') OR kind = ?7)"
                          " ORDER BY id LIMIT ?2",
-                         "iitttttt", f->after_id, limit, f->tag, f->tag_value, f->group_key,
-                         kind, low, high);
+                         "iittttttt", f->after_id, limit, f->tag, f->tag_value, f->name,
+                         f->group_key, kind, low, high);
     if (kind)
         return db_select(db, q, e,
-                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" TAGGED
-                         " AND kind = ?5 AND key >= ?6 AND key < ?7"
+                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
+                         " AND kind = ?6 AND key >= ?7 AND key < ?8"
                          " ORDER BY id LIMIT ?2",
-                         "iittttt", f->after_id, limit, f->tag, f->tag_value, kind, low, high);
+                         "iitttttt", f->after_id, limit, f->tag, f->tag_value, f->name, kind,
+                         low, high);
     return db_select(db, q, e,
-                     "SELECT " COLUMNS " FROM resource WHERE id > ?1" TAGGED
-                     " AND kind <> 'resource group' AND key >= ?5 AND key < ?6"
+                     "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
+                     " AND kind <> 'resource group' AND key >= ?6 AND key < ?7"
                      " ORDER BY id LIMIT ?2",
-                     "iitttt", f->after_id, limit, f->tag, f->tag_value, low, high);
-#undef TAGGED
+                     "iittttt", f->after_id, limit, f->tag, f->tag_value, f->name, low, high);
+#undef WANTED
 }
 
 int store_list_resources(struct db *db,

@@ -58,10 +58,11 @@ int store_last_version(struct db *db, int64_t *ret_version, struct err *e);
 
 struct store_filter {
     int kind;                    /* a resource_kind, or -1 for all but groups */
-    int64_t parent_id;           /* 0 = any */
+    int64_t parent_id;           /* 0 = any; else one kind must be given */
     const char *key_prefix;      /* ids that begin so (lower case), NULL = any */
     const char *group_key;       /* of that group, NULL = any */
     const char *tag, *tag_value; /* having that tag (with that value), NULL = any */
+    const char *name;            /* of that name, without case, NULL = any */
     int64_t after_id;            /* only later ones: paging */
     size_t most;                 /* rows wanted */
 };
@@ -148,6 +149,11 @@ int store_find_principal(struct db *db,
 int store_put_principal(struct db *db, const struct principal *principal, struct err *e);
 /* *ret_found says whether there was one. */
 int store_remove_principal(struct db *db, const char *name, bool *ret_found, struct err *e);
+/* Those whose scope is the group of that key. */
+int store_remove_principals_of(struct db *db,
+                               const char *group_key,
+                               bool *ret_found,
+                               struct err *e);
 /* All of them, in order of creation. */
 int store_each_principal(struct db *db,
                          void (*each)(const struct principal *principal, void *context),

@@ -140,6 +140,38 @@ static void what_is_written_is_read_back(void **state)
     }
 }
 
+static void http_dates_are_read_back_and_others_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "x",
+                                      "Wed, 06 Jun 2018 18:39:26",
+                                      "Wed, 06 Jun 2018 18:39:26 GMT ",
+                                      "Wed, 06 Jun 2018 18:39:26 UTC",
+                                      "Wed, 6 Jun 2018 18:39:26 GMT",
+                                      "Wed, 31 Jun 2018 18:39:26 GMT",
+                                      "Wed, 06 Jux 2018 18:39:26 GMT",
+                                      "Wed, 06 Jun 2018 24:39:26 GMT",
+                                      "2018-06-06T18:39:26Z"};
+
+    (void)state;
+    for (int64_t ms = 0; ms < 5000000000000; ms += 86399000 * 37LL) {
+        char text[CLOCK_HTTP_BYTES];
+        int64_t back = -1;
+
+        assert_int_equal(clock_parse_http(clock_format_http(ms, text), &back, NULL), 0);
+        assert_int_equal(back, ms);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        int64_t wall_ms = 42;
+        struct err e = {0};
+
+        if (clock_parse_http(bad[i], &wall_ms, &e) == 0)
+            fail_msg("accepted: %s", bad[i]);
+        assert_int_equal(e.code, ERR_INVALID);
+        assert_int_equal(wall_ms, 42);
+    }
+}
+
 static void clocks_run(void **state)
 {
     int64_t us = clock_mono_us(), ms = clock_mono_ms();
@@ -158,6 +190,7 @@ int main(void)
         cmocka_unit_test(parsed_forms),
         cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(http_dates_are_read_back_and_others_refused),
         cmocka_unit_test(clocks_run),
     };
 

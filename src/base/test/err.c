@@ -129,7 +129,7 @@ static void messages_are_one_line_of_utf8_whatever_they_quote(void **state)
         const char *quoted, *msg;
     } table[] = {
         {"plain", "plain"},
-        {"two\nlines", "two?lines"},
+        {"two\nlines\tand tabs", "two lines and tabs"},
         {"\x1b[31m", "?[31m"},
         {"\x7f", "?"},
         {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},

@@ -377,6 +377,23 @@ static void removing_what_is_not_there_is_fine(void **state)
     assert_int_equal(fs_remove(folder, NULL), -1);
 }
 
+static void a_durable_rename_replaces_what_is_there(void **state)
+{
+    struct tree *t = *state;
+    auto_free char *from = at(t, "root/file"), *to = at(t, "root/dir/deep");
+    auto_free char *nowhere = at(t, "root/nowhere/file");
+    auto_str text = {0};
+    struct err e = {0};
+
+    assert_int_equal(fs_rename_durably(from, to, NULL), 0);
+    assert_int_equal(fs_read(to, 100, &text, NULL), 0);
+    assert_string_equal(str_text(&text), "inside");
+    assert_int_equal(access(from, F_OK), -1);
+    assert_int_equal(fs_rename_durably(to, nowhere, &e), -1);
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    assert_int_equal(access(to, F_OK), 0);
+}
+
 #define in_tree(test) cmocka_unit_test_setup_teardown(test, grow, fell)
 
 int main(void)
@@ -395,6 +412,7 @@ int main(void)
         in_tree(a_failed_durable_write_leaves_no_other_file),
         in_tree(a_full_disk_is_said),
         in_tree(interruptions_lose_nothing),
+        in_tree(a_durable_rename_replaces_what_is_there),
         in_tree(removing_what_is_not_there_is_fine),
     };
 

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -165,6 +166,89 @@ static void a_refused_write_leaves_nothing_and_harms_no_neighbour(void **state)
     remove_place(&place);
 }
 
+/* A write of more bytes than the database may hold. */
+static int insert_too_much(struct db_write *write, struct db *db, struct err *e)
+{
+    if (insert(write, db, e) < 0)
+        return -1;
+    return db_run(db, e, "INSERT INTO large (x) VALUES (zeroblob(1000000))", "");
+}
+
+static void a_full_disk_fails_writes_with_its_reason_and_the_next_one_fits(void **state)
+{
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, 0, 0};
+    struct number too_much = {{insert_too_much, NULL, told, NULL, {0}}, 1, false, &m};
+    struct number small = {{insert, NULL, told, NULL, {0}}, 2, false, &m};
+    struct db_writer_config config = {0};
+    struct db_writer *writer = NULL;
+    struct place place;
+    struct db *db = open_place(&place);
+
+    (void)state;
+    assert_int_equal(db_script(db, "CREATE TABLE large (x); PRAGMA max_page_count = 50", NULL),
+                     0);
+    assert_int_equal(db_writer_new(db, &config, &writer, NULL), 0);
+    db_writer_submit(writer, &too_much.write);
+    wait_all(&m);
+    assert_int_equal(too_much.write.outcome.code, ERR_NO_SPACE);
+    m.left = 1;
+    db_writer_submit(writer, &small.write);
+    wait_all(&m);
+    assert_int_equal(m.ok, 1);
+    assert_int_equal(scalar(place.path, "SELECT sum(n) FROM t"), 2);
+    db_writer_free(writer);
+    remove_place(&place);
+}
+
+static void the_generation_moves_with_each_commit_and_rests_at_even_numbers(void **state)
+{
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
+    struct db_writer_config config = {0};
+    struct db_writer *writer = NULL;
+    struct place place;
+    uint64_t before;
+
+    (void)state;
+    assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
+    before = db_writer_generation(writer);
+    assert_int_equal(before % 2, 0);
+    for (int i = 1; i <= 3; i++) {
+        struct number number = {{insert, NULL, told, NULL, {0}}, i, false, &m};
+
+        m.left = 1;
+        db_writer_submit(writer, &number.write);
+        wait_all(&m);
+        /* Whoever was told must find it moved already. */
+        assert_true(db_writer_generation(writer) == before + 2);
+        before += 2;
+    }
+    db_writer_free(writer);
+    remove_place(&place);
+}
+
+static void the_log_is_moved_into_the_database_once_it_is_long(void **state)
+{
+    enum { COUNT = 1500 }; /* a page or two each, alone in its commit: beyond the limit */
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, COUNT, 0, 0};
+    struct db_writer_config config = {.most_per_commit = 1};
+    struct db_writer *writer = NULL;
+    struct place place;
+    struct stat file;
+    auto_free struct number *numbers = xcalloc(COUNT, sizeof(*numbers));
+
+    (void)state;
+    assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
+    for (int i = 0; i < COUNT; i++) {
+        numbers[i] = (struct number){{insert, NULL, told, NULL, {0}}, i + 1, false, &m};
+        db_writer_submit(writer, &numbers[i].write);
+    }
+    wait_all(&m);
+    assert_int_equal(stat(place.path, &file), 0);
+    assert_true(file.st_size > 4096); /* the first page is all there was before */
+    db_writer_free(writer);
+    remove_place(&place);
+}
+
 static void migrations_run_once_in_order_and_a_newer_schema_is_refused(void **state)
 {
     static const struct db_migration list[] = {
@@ -209,6 +293,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_share_commits_and_all_are_kept),
         cmocka_unit_test(a_refused_write_leaves_nothing_and_harms_no_neighbour),
+        cmocka_unit_test(a_full_disk_fails_writes_with_its_reason_and_the_next_one_fits),
+        cmocka_unit_test(the_generation_moves_with_each_commit_and_rests_at_even_numbers),
+        cmocka_unit_test(the_log_is_moved_into_the_database_once_it_is_long),
         cmocka_unit_test(migrations_run_once_in_order_and_a_newer_schema_is_refused),
         cmocka_unit_test(a_failed_migration_changes_nothing),
     };

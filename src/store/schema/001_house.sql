@@ -1,6 +1,7 @@
 -- The house: what a yard is, what it holds, who may touch it, what happened.
 
--- Facts about this yard, written once: subscription_id, tenant_id, created_ms.
+-- Facts about this yard: subscription_id and tenant_id, written once; last_version, the highest
+-- that a resource had when one was last removed.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
