@@ -1,4 +1,4 @@
-# Write OUT: the files of FILES (schema/NNN_name.sql, in order) as a table of struct db_migration.
+# Write OUT: the files of FILES (NNN_name.sql, in order) as a table of struct db_migration called NAME.
 
 set(rows "")
 set(count 0)
@@ -19,10 +19,10 @@ foreach(file ${FILES})
     string(REPLACE "\n" "\\n\"\n     \"" sql "${sql}")
     string(APPEND rows "    {${number}, \"${name}\",\n     \"${sql}\"},\n")
 endforeach()
-file(WRITE ${OUT} "/* Generated from src/store/schema. */
+file(WRITE ${OUT} "/* Generated from the numbered schema files. */
 #include \"store/store-internal.h\"
 
-const struct db_migration store_schema[] = {
+const struct db_migration ${NAME}[] = {
 ${rows}};
-const size_t store_schema_count = ${count};
+const size_t ${NAME}_count = ${count};
 ")

@@ -69,9 +69,12 @@ static int read_sku(struct call *call, bool is_new, json_t *out, struct err *e)
     json_t *sku;
     const char *name = NULL, *known;
 
-    if (json_get_object(call->body, "sku", &sku, e) < 0 ||
-        (sku && json_get_string(sku, "name", &name, e) < 0))
+    if (json_get_object(call->body, "sku", &sku, e) < 0)
         return -1;
+    if (sku && json_get_string(sku, "name", &name, e) < 0) {
+        err_wrap(e, "sku.name");
+        return err_target(e, "sku.name");
+    }
     if (!name)
         return is_new ? required(e, "sku.name", "Standard_LRS") : 0;
     known = one_of(name, skus, ARRAY_SIZE(skus));

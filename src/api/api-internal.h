@@ -114,7 +114,8 @@ void call_when_done(struct call *call,
                                   const struct err *why));
 /* Record a refusal that control never saw.  Does not wait. */
 void call_record_refusal(struct call *call, const struct err *why);
-/* Record that a secret was told or a signature made: nothing changed, but an audit wants to know. */
+/* Record that a secret was told or a signature made: nothing changed, but an audit wants to
+ * know. */
 void call_record_use(struct call *call);
 /* The replies most handlers want: the resource (201 when created and say_created), or the
  * operation. */

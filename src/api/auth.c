@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
-#include "base/clock.h"
-#include "control/vault.h"
+#include "control/identify.h"
 
 #include <string.h>
 #include <strings.h>
@@ -38,39 +37,9 @@ int auth_check_host(struct api *api, struct http_req *req, struct err *e)
                    name ? name : "");
 }
 
-static int check_expiry(const char *name, int64_t expires_ms, struct err *e)
-{
-    if (expires_ms == 0 || clock_wall_ms() < expires_ms)
-        return 0;
-    err_set(e, ERR_UNAUTHORIZED, "the token of \"%.64s\" has expired; make a new one", name);
-    return err_reason(e, "ExpiredAuthenticationToken");
-}
-
-static int unknown_token(struct err *e)
-{
-    err_set(e, ERR_UNAUTHORIZED,
-            "the token is not known here; \"yard status\" says where the right one lies");
-    return err_reason(e, "InvalidAuthenticationToken");
-}
-
-/* A token we signed for a client: its owner may have lost the right since. */
-static int identify_signed(struct call *call, const char *token, struct err *e)
-{
-    auto_str client_id = {0};
-    int64_t expires_ms;
-
-    if (vault_read_token(call->api->config.vault, token, &client_id, &expires_ms, e) < 0)
-        return err_reason(e, "InvalidAuthenticationToken");
-    if (!principals_by_client(control_principals(call->api->config.control),
-                              str_text(&client_id), &call->who))
-        return unknown_token(e);
-    return check_expiry(call->who.name, expires_ms, e);
-}
-
 int auth_identify(struct call *call, struct err *e)
 {
     const char *header = http_req_header(call->req, "Authorization");
-    char hash[2 * CRYPT_SHA256_BYTES + 1];
     const char *token;
 
     if (!header) {
@@ -84,12 +53,6 @@ int auth_identify(struct call *call, struct err *e)
         return err_reason(e, "AuthenticationFailed");
     }
     token = header + 7 + strspn(header + 7, " ");
-    if (str_starts(token, "yt1."))
-        return identify_signed(call, token, e) < 0
-                   ? -1
-                   : check_expiry(call->who.name, call->who.expires_ms, e);
-    principals_hash_token(token, hash);
-    if (!principals_by_token(control_principals(call->api->config.control), hash, &call->who))
-        return unknown_token(e);
-    return check_expiry(call->who.name, call->who.expires_ms, e);
+    return identify_token(control_principals(call->api->config.control),
+                          call->api->config.vault, token, &call->who, e);
 }

@@ -81,10 +81,8 @@ int call_find(struct call *call,
 }
 
 /* Read it, and keep its form for whoever asks next. */
-static void read_and_keep(struct call *call,
-                          enum resource_kind kind,
-                          const char *key,
-                          uint64_t generation)
+static void
+read_and_keep(struct call *call, enum resource_kind kind, const char *key, uint64_t generation)
 {
     autoptr(resource) found = NULL;
     struct err e = {0};

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "store/backup.h"
@@ -20,6 +21,7 @@ struct errand {
     struct call *call;
     void (*work)(struct errand *errand);   /* on its own thread */
     void (*answer)(struct errand *errand); /* back on the request's */
+    bool is_change;                        /* for the record, when it is refused */
     struct err e;
     char *path; /* a temporary file */
     json_t *findings;
@@ -40,6 +42,8 @@ static void back(struct http_req *req, void *arg)
     struct errand *errand = arg;
 
     (void)req;
+    if (errand->e.code != ERR_NONE && errand->is_change)
+        call_record_refusal(errand->call, &errand->e);
     if (errand->e.code != ERR_NONE)
         reply_error(errand->call, &errand->e);
     else
@@ -137,6 +141,7 @@ static void send_copy(struct errand *errand)
         reply_error(errand->call, &errand->e);
         return;
     }
+    call_record_use(errand->call); /* it carries every secret there is */
     http_reply_header(errand->call->req, "Content-Type", "application/vnd.sqlite3");
     http_reply_header(errand->call->req, "Content-Disposition",
                       "attachment; filename=\"yard.backup\"");
@@ -154,6 +159,22 @@ void handle_backup(struct call *call)
 /* --- restore: the body goes to a file, is examined, waits for the next start, which comes at
  * once --- */
 
+static int note_restore(struct errand *errand)
+{
+    const struct call *call = errand->call;
+    const struct event event = {
+        .at_ms = clock_wall_ms(),
+        .principal = call->who.name,
+        .peer = http_req_peer(call->req),
+        .operation = call->route->operation_id,
+        .target = http_req_raw_path(call->req),
+        .request_id = http_req_id(call->req),
+        .outcome = "Succeeded",
+    };
+
+    return store_note_in_backup(errand->path, &event, &errand->e);
+}
+
 static void take_over(struct errand *errand)
 {
     const struct api_config *config = &errand->call->api->config;
@@ -161,7 +182,7 @@ static void take_over(struct errand *errand)
 
     if (fsync(errand->fd) < 0)
         err_sys(&errand->e, errno, "could not write the backup");
-    else if (store_check_backup(errand->path, &errand->e) == 0)
+    else if (store_check_backup(errand->path, &errand->e) == 0 && note_restore(errand) == 0)
         fs_rename_durably(errand->path, waiting, &errand->e);
     if (errand->e.code != ERR_NONE)
         unlink(errand->path);
@@ -220,6 +241,7 @@ void handle_restore(struct call *call)
     struct errand *errand = errand_new(call, take_over, restarting);
     struct upload *upload = arena_alloc(call->arena, sizeof(*upload));
 
+    errand->is_change = true;
     errand->path = xasprintf("%s/restore.%s", call->api->config.home, http_req_id(call->req));
     errand->fd = open(errand->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (errand->fd < 0) {

@@ -101,8 +101,7 @@ static void done(struct db_write *write, const struct err *why)
 
     if (why->code == ERR_NONE && change->principals_changed)
         reload_principals(change->control);
-    if (why->code == ERR_NONE && change->operation &&
-        change->operation->state == OPERATION_RUNNING)
+    if (why->code == ERR_NONE && change->starts_operation)
         control_act(change->control, change->operation->id);
     change->done(change, why);
 }

@@ -71,6 +71,7 @@ struct control_change {
     /* What came of it; each owned by the change. */
     struct resource *resource;   /* as it is now, or was when it was removed */
     struct operation *operation; /* that goes on, if one does */
+    bool starts_operation;       /* it began with this change, else it ran already */
     bool created;                /* it was not there before */
     char *secret;                /* a value told once */
     bool principals_changed;     /* the list in memory must follow */

@@ -52,10 +52,12 @@ static void errand_remove(struct errand *errand)
 
 void control_drop_errands(struct control *control)
 {
-    while (control->errands) {
-        loop_timer_cancel(&control->errands->timer);
-        errand_remove(control->errands);
+    for (struct errand *errand = control->errands, *next; errand; errand = next) {
+        next = errand->next;
+        loop_timer_cancel(&errand->timer);
+        free(errand);
     }
+    control->errands = NULL;
 }
 
 static void retry(struct loop_timer *timer)

@@ -259,6 +259,7 @@ static int start_deleting(struct control_change *change, struct db *db, struct e
     o->resource_id = r->id;
     o->target = xstrdup(r->arm_id);
     o->started_ms = change->now_ms;
+    change->starts_operation = true;
     if (store_put_resource(db, r, NULL, e) < 0)
         return -1;
     return store_put_operation(db, o, group_key_of(change->arena, r->arm_id), e);

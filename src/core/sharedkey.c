@@ -93,8 +93,8 @@ add_headers(const struct sharedkey_request *r, enum sharedkey_order order, struc
 
     for (size_t i = 0; i < r->header_count; i++)
         if (str_starts_nocase(r->headers[i].name, "x-ms-"))
-            sorted[count++] = (struct sorted){str_lower(r->headers[i].name),
-                                              r->headers[i].value, i, order};
+            sorted[count++] =
+                (struct sorted){str_lower(r->headers[i].name), r->headers[i].value, i, order};
     qsort(sorted, count, sizeof(*sorted), compare_headers);
     for (size_t i = 0; i < count; i++) {
         if (i && strcmp(sorted[i].name, sorted[i - 1].name) == 0) {
@@ -269,8 +269,8 @@ static bool is_signed(const struct sharedkey_request *r,
         auto_str text = {0};
 
         sharedkey_string(r, is_lite, (enum sharedkey_order)order, &text);
-        is_good = is_signed_with(&text, key1, signature) ||
-                  is_signed_with(&text, key2, signature);
+        is_good =
+            is_signed_with(&text, key1, signature) || is_signed_with(&text, key2, signature);
     }
     return is_good;
 }

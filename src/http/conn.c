@@ -1,17 +1,7 @@
-/* conn.c - a connection: its states, its turns, its time-outs.
+/* conn.c - a connection: its states and its turns.
  *
  * The socket is watched once, for edges of both directions; can_read and can_write remember
- * what the edges said, so that no request costs an epoll_ctl.  One timer per connection is
- * moved lazily: it is set only when the deadline comes nearer; when it fires early it is set
- * again.
- *
- * Deadlines (all on the monotonic clock):
- *   handshake, head    from its first byte, head_timeout_ms
- *   idle               idle_timeout_ms
- *   body               body_timeout_ms without a byte, while somebody wants the bytes
- *   reply              body_timeout_ms without progress, while something is queued; a quiet
- * reply has none, half-closed        except that a client which has sent its FIN is given up
- * after body_timeout_ms of an endless reply: most often it is not there any more
+ * what the edges said, so that no request costs an epoll_ctl.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/http-internal.h"
@@ -19,9 +9,11 @@
 #include "base/mem.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -42,13 +34,26 @@ void http_conn_wake(struct http_conn *conn)
 
 /* --- the end --- */
 
+/* Where only the end of the connection ends the reply, a tidy end would make half a reply a
+ * whole one. */
+static bool would_lie(const struct http_conn *conn)
+{
+    const struct http_req *req = conn->req;
+
+    return conn->state == HTTP_CONN_REQUEST && req && req->is_started && !req->is_chunked &&
+           req->reply_left < 0;
+}
+
 void http_conn_lose(struct http_conn *conn)
 {
     if (conn->state == HTTP_CONN_DEAD)
         return;
     http_out_drop(conn);
-    if (conn->ssl && conn->state != HTTP_CONN_HANDSHAKE)
+    if (conn->state == HTTP_CONN_HEAD)
         http_io_shut(conn);
+    if (would_lie(conn))
+        setsockopt(conn->watch.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+                   sizeof(struct linger));
     http_io_close(conn);
     loop_timer_cancel(&conn->timer);
     set_state(conn, HTTP_CONN_DEAD);
@@ -103,7 +108,8 @@ void http_conn_refuse(struct http_conn *conn, int status, const char *why)
 
 void http_conn_drain(struct http_conn *conn)
 {
-    if (conn->state == HTTP_CONN_HEAD || conn->state == HTTP_CONN_HANDSHAKE)
+    if (conn->state == HTTP_CONN_HEAD || conn->state == HTTP_CONN_HANDSHAKE ||
+        conn->state == HTTP_CONN_FIRST_BYTE)
         http_conn_lose(conn);
 }
 
@@ -154,7 +160,7 @@ static void begin_request(struct http_conn *conn)
     conn->req = req;
     set_state(conn, HTTP_CONN_REQUEST);
     atomic_fetch_add_explicit(&worker->requests, 1, memory_order_relaxed);
-    worker->server->config.on_request(req, worker->server->config.context);
+    conn->listener->app.on_request(req, conn->listener->app.context);
 }
 
 static bool head_step(struct http_conn *conn)
@@ -221,9 +227,37 @@ static bool handshake_step(struct http_conn *conn)
     return true;
 }
 
+/* A TLS hello begins with a record of type 22; no method of HTTP does. */
+static bool first_byte_step(struct http_conn *conn)
+{
+    enum { TLS_HANDSHAKE_RECORD = 22 };
+    unsigned char first;
+    ssize_t got;
+
+    if (!conn->can_read)
+        return false;
+    got = recv(conn->watch.fd, &first, 1, MSG_PEEK);
+    if (got < 0 && errno == EAGAIN) {
+        conn->can_read = false;
+        return false;
+    }
+    if (got <= 0) {
+        http_conn_lose(conn);
+    } else if (first != TLS_HANDSHAKE_RECORD) {
+        set_state(conn, HTTP_CONN_HEAD);
+    } else {
+        set_state(conn, HTTP_CONN_HANDSHAKE);
+        if (http_io_open(conn, conn->listener->tls) < 0)
+            http_conn_lose(conn);
+    }
+    return true;
+}
+
 static bool read_step(struct http_conn *conn)
 {
     switch (conn->state) {
+    case HTTP_CONN_FIRST_BYTE:
+        return first_byte_step(conn);
     case HTTP_CONN_HANDSHAKE:
         return handshake_step(conn);
     case HTTP_CONN_HEAD:
@@ -259,10 +293,10 @@ static void end_request(struct http_conn *conn)
 void http_reply_finish(struct http_req *req)
 {
     struct http_conn *conn = req->conn;
-    const struct http_config *config = &req->worker->server->config;
+    const struct http_app *app = &conn->listener->app;
 
-    if (config->on_done)
-        config->on_done(req, req->status, req->bytes_out, config->context);
+    if (app->on_done)
+        app->on_done(req, req->status, req->bytes_out, app->context);
     if (conn->state != HTTP_CONN_REQUEST) { /* gone, or the server has answered in its stead */
         http_req_free(req);
         conn->req = NULL;
@@ -301,82 +335,6 @@ static bool write_step(struct http_conn *conn)
         return true;
     }
     return false;
-}
-
-/* --- time --- */
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static bool is_abandoned_stream(const struct http_conn *conn)
-{
-    const struct http_req *req = conn->req;
-
-    return conn->is_hung_up && req && req->is_started && !req->is_ended && req->reply_left < 0;
-}
-
-static int64_t deadline_of(const struct http_conn *conn)
-{
-    const struct http_config *config = &conn->worker->server->config;
-    int64_t deadline = INT64_MAX;
-
-    if (conn->out_first)
-        deadline = conn->out_since_ms + config->body_timeout_ms;
-    switch (conn->state) {
-    case HTTP_CONN_HANDSHAKE:
-        return conn->since_ms + config->head_timeout_ms;
-    case HTTP_CONN_HEAD:
-        return conn->since_ms +
-               (conn->scan.at ? config->head_timeout_ms : config->idle_timeout_ms);
-    case HTTP_CONN_REQUEST:
-        if (conn->req && http_body_is_wanted(conn->req))
-            deadline = earlier(deadline, conn->in_since_ms + config->body_timeout_ms);
-        if (is_abandoned_stream(conn))
-            deadline = earlier(deadline, conn->eof_since_ms + config->body_timeout_ms);
-        return deadline;
-    case HTTP_CONN_LINGER:
-        deadline = earlier(deadline, conn->in_since_ms + (conn->worker->is_draining
-                                                              ? HTTP_LINGER_DRAIN_MS
-                                                              : HTTP_LINGER_SILENCE_MS));
-        return earlier(deadline, conn->since_ms + HTTP_LINGER_MS);
-    case HTTP_CONN_DEAD:
-        break;
-    }
-    return deadline;
-}
-
-static void set_timer(struct http_conn *conn)
-{
-    int64_t deadline = deadline_of(conn);
-
-    if (deadline == INT64_MAX || (conn->timer.loop && conn->timer.due_ms <= deadline))
-        return;
-    loop_timer_set(conn->worker->loop, &conn->timer, deadline - clock_mono_ms());
-}
-
-static void time_out(struct http_conn *conn)
-{
-    bool is_reading = conn->state == HTTP_CONN_REQUEST && !conn->out_first && conn->req &&
-                      http_body_is_wanted(conn->req);
-
-    if (conn->state == HTTP_CONN_HEAD && conn->scan.at > conn->scan.start)
-        http_conn_refuse(conn, 408, "the head took too long");
-    else if (is_reading && !conn->req->is_started)
-        http_conn_refuse(conn, 408, "the body took too long");
-    else
-        http_conn_lose(conn);
-}
-
-static void on_timer(struct loop_timer *timer)
-{
-    struct http_conn *conn = container_of(timer, struct http_conn, timer);
-
-    if (deadline_of(conn) <= clock_mono_ms())
-        time_out(conn);
-    else
-        set_timer(conn);
 }
 
 /* --- turns --- */
@@ -427,7 +385,7 @@ static void turn(struct http_conn *conn)
     }
     if (is_busy)
         http_conn_wake(conn);
-    set_timer(conn);
+    http_conn_set_timer(conn);
 }
 
 static void on_task(struct loop_task *task)
@@ -469,18 +427,34 @@ static void write_peer(struct http_conn *conn, const struct sockaddr_storage *pe
         inet_ntop(AF_INET, &in4->sin_addr, conn->peer, sizeof(conn->peer));
 }
 
+static bool is_loopback(const struct sockaddr_storage *peer)
+{
+    const struct sockaddr_in6 *in6 = (const void *)peer;
+    const struct sockaddr_in *in4 = (const void *)peer;
+
+    if (peer->ss_family == AF_INET)
+        return ntohl(in4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (peer->ss_family != AF_INET6)
+        return false;
+    return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) &&
+            in6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
 void http_conn_new(struct http_worker *worker,
                    int fd,
-                   struct http_tls *tls,
+                   const struct http_listener *listener,
                    const struct sockaddr_storage *peer,
                    bool is_refused)
 {
     struct http_conn *conn = xcalloc(1, sizeof(*conn));
+    struct http_tls *tls = listener->tls;
 
     conn->worker = worker;
+    conn->listener = listener;
     conn->watch.fd = fd;
     conn->watch.ready = on_ready;
-    conn->timer.fired = on_timer;
+    conn->timer.fired = http_conn_on_timer;
     conn->task.run = on_task;
     conn->can_write = true; /* what there is to read, the first edge will tell */
     conn->next = worker->conns;
@@ -490,8 +464,11 @@ void http_conn_new(struct http_worker *worker,
     worker->conns = conn;
     write_peer(conn, peer);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    set_state(conn, tls ? HTTP_CONN_HANDSHAKE : HTTP_CONN_HEAD);
-    if (http_io_open(conn, tls) < 0 ||
+    if (listener->plain_on_loopback && is_loopback(peer))
+        set_state(conn, HTTP_CONN_FIRST_BYTE);
+    else
+        set_state(conn, tls ? HTTP_CONN_HANDSHAKE : HTTP_CONN_HEAD);
+    if ((conn->state == HTTP_CONN_HANDSHAKE && http_io_open(conn, tls) < 0) ||
         loop_watch(worker->loop, &conn->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                    NULL) < 0 ||
         worker->is_draining) {
@@ -502,5 +479,5 @@ void http_conn_new(struct http_worker *worker,
         http_conn_lose(conn);
     else if (is_refused)
         http_conn_refuse(conn, 503, "too many connections");
-    set_timer(conn);
+    http_conn_set_timer(conn);
 }

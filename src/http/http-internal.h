@@ -2,14 +2,13 @@
  *
  * server   owns workers and listening sockets
  * worker   one thread with its loop; owns its connections (worker.c)
- * conn     one client; lives while its socket or its request does (conn.c reads, out.c writes,
- * io.c moves bytes) req      one request of a conn; at most one at a time (request.c, body.c,
- * reply.c)
+ * conn     one client; lives while its socket or its request does (conn.c, out.c, io.c)
+ * req      one request of a conn; at most one at a time (request.c, body.c, reply.c)
  *
  * Re-entrancy: handlers call into replies and bodies from anywhere on their loop thread.  Those
  * calls only queue, write to the socket and mark; everything that calls back into a handler,
- * reads, or frees a connection happens in http_conn_turn, which runs from the loop alone: on an
- * event, or as the connection's task.
+ * reads, or frees a connection happens in a turn (conn.c), which runs from the loop alone: on
+ * an event, or as the connection's task.
  *
  * Input: bytes are read into the worker's one buffer; what a turn leaves over is saved in the
  * connection and put back at the start of the next.  So an idle connection holds no buffer.
@@ -48,6 +47,8 @@ enum {
 struct http_listener {
     int fd;
     struct http_tls *tls;
+    bool plain_on_loopback;
+    struct http_app app;
 };
 
 struct http_server {
@@ -72,7 +73,7 @@ struct http_acceptor { /* one per worker and listener */
 struct http_arrival { /* a connection that another worker accepted */
     struct http_arrival *next;
     int fd;
-    struct http_tls *tls;
+    const struct http_listener *listener;
     struct sockaddr_storage peer;
     bool is_refused;
 };
@@ -113,6 +114,7 @@ struct http_worker {
 };
 
 enum http_conn_state {
+    HTTP_CONN_FIRST_BYTE, /* TLS or plain? */
     HTTP_CONN_HANDSHAKE,
     HTTP_CONN_HEAD,    /* waiting for a request, or within its head */
     HTTP_CONN_REQUEST, /* conn->req is being answered */
@@ -124,6 +126,7 @@ struct http_segment;
 
 struct http_conn {
     struct http_worker *worker;
+    const struct http_listener *listener;
     struct http_conn *next, **link;
     struct loop_watch watch;
     struct loop_timer timer;
@@ -238,7 +241,7 @@ void http_out_drop(struct http_conn *conn);
 /* Takes fd.  The connection is its worker's from now on. */
 void http_conn_new(struct http_worker *worker,
                    int fd,
-                   struct http_tls *tls,
+                   const struct http_listener *listener,
                    const struct sockaddr_storage *peer,
                    bool is_refused);
 /* The socket is of no more use: close it; a request turns gone. */
@@ -250,6 +253,12 @@ void http_conn_wake(struct http_conn *conn);
 /* Stop keeping alive: close now, or when the running reply has ended. */
 void http_conn_drain(struct http_conn *conn);
 void http_conn_free(struct http_conn *conn);
+
+/* --- timeout.c --- */
+
+/* Have the timer fire by the present deadline; after every change of it. */
+void http_conn_set_timer(struct http_conn *conn);
+void http_conn_on_timer(struct loop_timer *timer);
 
 /* --- request.c, body.c, reply.c --- */
 

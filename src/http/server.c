@@ -48,11 +48,19 @@ int http_server_new(const struct http_config *config,
     return 0;
 }
 
-static void add_listener(struct http_server *server, int fd, struct http_tls *tls)
+static void add_listener(struct http_server *server,
+                         int fd,
+                         struct http_tls *tls,
+                         bool plain_on_loopback,
+                         const struct http_app *app)
 {
+    const struct http_config *config = &server->config;
+    const struct http_app own = {config->on_request, config->on_done, config->context};
+
     server->listeners = xreallocarray(server->listeners, server->listener_count + 1,
                                       sizeof(server->listeners[0]));
-    server->listeners[server->listener_count++] = (struct http_listener){fd, tls};
+    server->listeners[server->listener_count++] =
+        (struct http_listener){fd, tls, plain_on_loopback, app ? *app : own};
 }
 
 int http_server_listen_fd(struct http_server *server,
@@ -69,7 +77,7 @@ int http_server_listen_fd(struct http_server *server,
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
         return err_sys(e, errno, "could not prepare listening socket %d", fd);
-    add_listener(server, fd, tls);
+    add_listener(server, fd, tls, false, NULL);
     return 0;
 }
 
@@ -113,6 +121,18 @@ int http_server_listen(struct http_server *server,
                        int *ret_port,
                        struct err *e)
 {
+    return http_server_listen_app(server, address, port, tls, false, NULL, ret_port, e);
+}
+
+int http_server_listen_app(struct http_server *server,
+                           const char *address,
+                           int port,
+                           struct http_tls *tls,
+                           bool plain_on_loopback,
+                           const struct http_app *app,
+                           int *ret_port,
+                           struct err *e)
+{
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
                              .ai_socktype = SOCK_STREAM};
     struct addrinfo *ai;
@@ -128,7 +148,7 @@ int http_server_listen(struct http_server *server,
     freeaddrinfo(ai);
     if (fd < 0)
         return err_wrap(e, "%s port %d", address, port);
-    add_listener(server, fd, tls);
+    add_listener(server, fd, tls, plain_on_loopback, app);
     if (ret_port)
         *ret_port = port_of(fd);
     return 0;

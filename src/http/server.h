@@ -55,6 +55,14 @@ int http_server_new(const struct http_config *config,
 
 struct http_tls; /* tls.h */
 
+/* Who answers on a listener: the callbacks of struct http_config, for a server with several
+ * services. */
+struct http_app {
+    void (*on_request)(struct http_req *req, void *context);
+    void (*on_done)(struct http_req *req, int status, uint64_t bytes_out, void *context);
+    void *context;
+};
+
 /* Listen on an address ("127.0.0.1", "::1", "0.0.0.0") and port (0 = any).  tls NULL = plain
  * http, else borrowed until the server is freed.  Before http_server_start.  ERR_BUSY when the
  * port is taken. */
@@ -70,6 +78,18 @@ int http_server_listen_fd(struct http_server *server,
                           int fd,
                           struct http_tls *tls,
                           struct err *e);
+
+/* As http_server_listen, for an app of its own (copied).  With plain_on_loopback the first byte
+ * of a connection decides: a TLS hello is answered with TLS, anything else as plain http if the
+ * peer is on loopback; from elsewhere it is hung up on. */
+int http_server_listen_app(struct http_server *server,
+                           const char *address,
+                           int port,
+                           struct http_tls *tls,
+                           bool plain_on_loopback,
+                           const struct http_app *app,
+                           int *ret_port,
+                           struct err *e);
 
 int http_server_start(struct http_server *server, struct err *e);
 /* Stop accepting, close idle connections, let running requests end; returns when all have or

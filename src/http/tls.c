@@ -289,8 +289,8 @@ int http_tls_ensure(const char *folder, const char *const *names, size_t count, 
 
     if (fs_make_folders(folder, 0700, e) < 0)
         return -1;
-    if (access(cert_path, F_OK) < 0 && access(key_path, F_OK) < 0 &&
-        make_ca(cert_path, key_path, e) < 0)
+    /* The key is written first: one without a certificate is a first start that was cut off. */
+    if (access(cert_path, F_OK) < 0 && make_ca(cert_path, key_path, e) < 0)
         return err_wrap(e, "%s", folder);
     ca = read_cert(cert_path);
     ca_key = read_key(key_path);

@@ -59,7 +59,7 @@ static void take_arrivals(void *arg)
     pthread_mutex_unlock(&worker->lock);
     for (; list; list = next) {
         next = list->next;
-        http_conn_new(worker, list->fd, list->tls, &list->peer, list->is_refused);
+        http_conn_new(worker, list->fd, list->listener, &list->peer, list->is_refused);
         free(list);
     }
 }
@@ -95,7 +95,8 @@ static void arrive(struct http_worker *self, struct http_arrival *arrival)
     }
     atomic_fetch_add_explicit(&to->open, 1, memory_order_relaxed);
     if (to == self)
-        http_conn_new(self, arrival->fd, arrival->tls, &arrival->peer, arrival->is_refused);
+        http_conn_new(self, arrival->fd, arrival->listener, &arrival->peer,
+                      arrival->is_refused);
     else
         hand_over(to, arrival);
 }
@@ -151,7 +152,7 @@ static void on_arrival(struct loop_watch *watch, uint32_t events)
 
     (void)events;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct http_arrival arrival = {.tls = acceptor->listener->tls};
+        struct http_arrival arrival = {.listener = acceptor->listener};
         socklen_t len = sizeof(arrival.peer);
 
         arrival.fd = accept4(watch->fd, (struct sockaddr *)&arrival.peer, &len,

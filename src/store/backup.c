@@ -116,6 +116,15 @@ int store_check_backup(const char *path, struct err *e)
     return 0;
 }
 
+int store_note_in_backup(const char *path, const struct event *event, struct err *e)
+{
+    autoptr(db) db = NULL;
+
+    if (db_open(path, DB_WRITER, &db, e) < 0)
+        return -1;
+    return store_add_event(db, event, e);
+}
+
 static int write_files(struct db *backup, const char *home, struct err *e)
 {
     auto_query q = {0};

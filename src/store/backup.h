@@ -13,6 +13,8 @@
 
 #include "base/err.h"
 
+struct event;
+
 #define STORE_RESTORE_FILE "restore.waiting"
 
 /* Copy the database, while it is in use, and the named files (relative to home; missing ones
@@ -24,6 +26,8 @@ int store_backup(const char *db_path,
                  struct err *e);
 /* Is this a backup that this program can take over? */
 int store_check_backup(const char *path, struct err *e);
+/* Add an event to a backup: who puts it back is known to the yard that it becomes. */
+int store_note_in_backup(const char *path, const struct event *event, struct err *e);
 /* If a backup waits in home, take it over: its files are written, the old database is kept as
  * yard.db.before-restore, the backup becomes the database.  *ret_restored says whether there
  * was one. */

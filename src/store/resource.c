@@ -250,15 +250,15 @@ int store_list_resources(struct db *db,
             list.more = true;
             break;
         }
-        list.items = xreallocarray(list.items, list.count + 1, sizeof(*list.items));
+        list.items = xreallocarray(list.items, list.count + 1, sizeof(struct resource *));
         if (read_row(&q, &list.items[list.count], e) < 0)
             return -1;
         list.count++;
     }
     if (rows < 0)
         return -1;
-    *ret_list = list;
-    list = (struct resource_list){0};
+    *ret_list = (struct resource_list){take_ptr(&list.items), list.count, list.more};
+    list.count = 0;
     return 0;
 }
 

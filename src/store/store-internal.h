@@ -6,9 +6,11 @@
 
 #include "store/store.h"
 
-/* Generated from schema/. */
+/* Generated from schema/ and from schema-storage/. */
 extern const struct db_migration store_schema[];
 extern const size_t store_schema_count;
+extern const struct db_migration storage_schema[];
+extern const size_t storage_schema_count;
 
 /* A copy of a column's text, NULL for SQL null; caller frees. */
 char *store_dup(struct db_query *q, int column);

@@ -39,12 +39,12 @@ int store_check_file(const char *path, struct err *e)
         return -1;
     if (db_int(&q, 0) < 1 || db_int(&q, 0) > (int64_t)store_schema_count)
         return err_set(e, ERR_INVALID,
-                       "\"%s\" has schema %" PRId64 ", this program knows 1 to %zu", path,
+                       "the file has schema %" PRId64 ", this program knows 1 to %zu",
                        db_int(&q, 0), store_schema_count);
     if (store_get_meta(db, "subscription_id", &subscription, e) < 0)
         return -1;
     if (!subscription)
-        return err_set(e, ERR_INVALID, "\"%s\" is not a yard's backup", path);
+        return err_set(e, ERR_INVALID, "the file is not a yard's backup");
     return 0;
 }
 

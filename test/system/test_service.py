@@ -51,6 +51,7 @@ def test_sockets_of_systemd_are_used_by_their_names(fresh_yard):
 
         # The first connection starts the daemon, which must then answer it.
         assert wait_for(answer).status_code == 200
+        wait_for(lambda: True if info_file.exists() else None)
         info = json.loads(info_file.read_text())
         # socket-activate became the daemon.
         assert info["pid"] == manager.pid

@@ -219,7 +219,9 @@ def volatile_aside(value):
 COMPARED = ("azure-asyncoperation", "cache-control", "content-type", "etag", "last-modified", "location")
 
 
-@pytest.mark.parametrize("name", ["sdk_workspaces__creation_and_deletion", "sdk_experiments__creation_and_deletion"])
+@pytest.mark.parametrize("name", [
+    "sdk_workspaces__creation_and_deletion", "sdk_experiments__creation_and_deletion",
+])
 def test_recorded_traffic_gets_the_same_answers(yard, name):
     file = RECORDINGS / f"{name}.json"
     if not file.exists():

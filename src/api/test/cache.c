@@ -33,8 +33,11 @@ static void expect(struct cache *cache, const char *key, uint64_t generation, co
     struct wire *wire = cache_find(cache, key, generation);
     auto_free char *quoted = name ? xasprintf("\"name\":\"%s\"", name) : NULL;
 
-    assert_int_equal(wire == NULL, name == NULL);
-    if (name) {
+    if (!name) {
+        assert_null(wire);
+    } else if (!wire) {
+        fail_msg("%s is not kept at %d", key, (int)generation);
+    } else {
         assert_non_null(strstr(wire->body, quoted));
         assert_int_equal(strlen(wire->body), wire->len);
         assert_string_equal(wire->etag, "\"0xAB\"");

@@ -289,6 +289,25 @@ static void an_incomplete_reply_cannot_be_taken_for_a_whole_one(void **state)
     harness_done(&h);
 }
 
+/* Its only end is the end of the connection: that must be a bad one. */
+static void an_aborted_reply_without_framing_is_reset(void **state)
+{
+    struct harness h = start();
+    struct client c = dial(&h);
+    char byte;
+    ssize_t n;
+
+    (void)state;
+    say(&c, "GET /abort HTTP/1.0\r\n\r\n");
+    do
+        n = recv(c.fd, &byte, 1, 0);
+    while (n > 0);
+    assert_int_equal(n, -1);
+    assert_int_equal(errno, ECONNRESET);
+    hang_up(&c);
+    harness_done(&h);
+}
+
 static void old_clients_get_no_chunks(void **state)
 {
     struct harness h = start();
@@ -330,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_slow_reader_costs_bounded_memory),
         cmocka_unit_test(a_reader_that_stops_is_dropped),
         cmocka_unit_test(an_incomplete_reply_cannot_be_taken_for_a_whole_one),
+        cmocka_unit_test(an_aborted_reply_without_framing_is_reset),
         cmocka_unit_test(old_clients_get_no_chunks),
     };
 

@@ -153,6 +153,19 @@ static void a_damaged_authority_is_not_replaced_in_silence(void **state)
     assert_non_null(strstr(e.msg, "remove both"));
 }
 
+static void an_authority_that_was_cut_off_in_its_making_is_made_anew(void **state)
+{
+    const char *folder = *state;
+    auto_free char *path = xasprintf("%s/ca.pem", folder);
+    struct http_tls *tls;
+
+    assert_int_equal(http_tls_ensure(folder, NULL, 0, NULL), 0);
+    unlink(path);
+    assert_int_equal(http_tls_ensure(folder, NULL, 0, NULL), 0);
+    assert_int_equal(open_server(folder, &tls, NULL), 0);
+    http_tls_free(tls);
+}
+
 static void files_that_are_not_there_are_named(void **state)
 {
     struct http_tls *tls = NULL;
@@ -174,6 +187,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_damaged_leaf_is_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_damaged_authority_is_not_replaced_in_silence, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            an_authority_that_was_cut_off_in_its_making_is_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(files_that_are_not_there_are_named, setup, teardown),
     };
 

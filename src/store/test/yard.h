@@ -52,7 +52,7 @@ static inline void yard_init(struct yard *yard)
     snprintf(yard->db_path, sizeof(yard->db_path), "%s/yard.db", yard->folder);
     yard_reopen(yard);
     assert_ok(
-        store_put_meta(yard->db, "subscription_id", SUB_A + strlen("/subscriptions/"), &e), &e);
+        store_put_meta(yard->db, "subscription_id", &SUB_A[strlen("/subscriptions/")], &e), &e);
 }
 
 static inline int

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include "base/fs.h"
+#include "store/test/yard.h"
+
+static void a_fact_is_kept_and_replaced(void **state)
+{
+    auto_free char *none = xstrdup("untouched"), *first = NULL, *second = NULL;
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    free(take_ptr(&none));
+    assert_ok(store_get_meta(yard.db, "colour", &none, &e), &e);
+    assert_null(none);
+    assert_ok(store_put_meta(yard.db, "colour", "red", &e), &e);
+    assert_ok(store_get_meta(yard.db, "colour", &first, &e), &e);
+    assert_string_equal(first, "red");
+    assert_ok(store_put_meta(yard.db, "colour", "blue", &e), &e);
+    yard_reopen(&yard);
+    assert_ok(store_get_meta(yard.db, "colour", &second, &e), &e);
+    assert_string_equal(second, "blue");
+    yard_done(&yard);
+}
+
+/* --- is it ours? --- */
+
+static void a_yards_database_is_known_as_one(void **state)
+{
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    assert_ok(store_check_file(yard.db_path, &e), &e);
+    yard_done(&yard);
+}
+
+static void a_foreign_or_newer_database_is_refused(void **state)
+{
+    static const struct {
+        const char *change, *word; /* in the message */
+    } rows[] = {
+        {"DELETE FROM meta", "not a yard's backup"},
+        {"PRAGMA user_version = 0", "has schema 0"},
+        {"PRAGMA user_version = 999", "has schema 999"},
+    };
+    struct yard yard;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct err e = {0};
+
+        yard_init(&yard);
+        assert_ok(db_script(yard.db, rows[i].change, &e), &e);
+        assert_int_equal(store_check_file(yard.db_path, &e), -1);
+        assert_int_equal(e.code, ERR_INVALID);
+        assert_non_null(strstr(e.msg, rows[i].word));
+        yard_done(&yard);
+    }
+}
+
+static void what_is_no_database_is_refused(void **state)
+{
+    static const char text[] =
+        "a text that is no database, long enough for a header ..........";
+    auto_free char *path = NULL;
+    struct yard yard;
+
+    (void)state;
+    yard_init(&yard);
+    path = yard_path(&yard, "text");
+    assert_int_equal(store_check_file(path, NULL), -1);
+    assert_int_equal(fs_write_durably(path, text, sizeof(text), 0600, NULL), 0);
+    assert_int_equal(store_check_file(path, NULL), -1);
+    assert_int_equal(fs_write_durably(path, "", 0, 0600, NULL), 0);
+    assert_int_equal(store_check_file(path, NULL), -1);
+    yard_done(&yard);
+}
+
+static void a_newer_schema_is_not_opened(void **state)
+{
+    struct db *db = NULL;
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    assert_ok(db_script(yard.db, "PRAGMA user_version = 999", &e), &e);
+    assert_int_equal(store_open(yard.db_path, &db, &e), -1);
+    assert_null(db);
+    assert_non_null(strstr(e.msg, "newer version"));
+    yard_done(&yard);
+}
+
+/* --- invariants --- */
+
+struct findings {
+    size_t count;
+    struct str broken; /* the names of those that do not hold, a line each */
+};
+
+static void note(const char *name, bool ok, const char *detail, void *context)
+{
+    struct findings *f = context;
+
+    f->count++;
+    assert_int_equal(ok, !*detail);
+    if (!ok)
+        str_addf(&f->broken, "%s\n", name);
+}
+
+/* A yard in which everything is as it should be. */
+static void fill(struct yard *yard)
+{
+    autoptr(resource) group = yard_add(yard, RESOURCE_GROUP, SUB_A, NULL, "ours", NULL);
+    autoptr(resource) work = yard_add(yard, RESOURCE_WORKSPACE, SUB_A, group, "work", NULL);
+    autoptr(resource) account =
+        yard_add(yard, RESOURCE_STORAGE_ACCOUNT, SUB_A, group, "store1", NULL);
+    autoptr(operation) ended = operation_new();
+    autoptr(operation) running = operation_new();
+    struct principal owner = {
+        0, (char[]){"owner"}, (char[]){"c"}, (char[]){"h"}, (char[]){""}, ACCESS_OWNER, 1, 0};
+    struct err e = {0};
+
+    assert_ok(store_put_secret(yard->db, account->id, "key1", "x", 1, &e), &e);
+    assert_ok(store_put_secret(yard->db, account->id, "key2", "x", 1, &e), &e);
+    ended->id = xstrdup("ended");
+    ended->target = xstrdup("/gone");
+    ended->state = OPERATION_FAILED;
+    ended->ended_ms = 5;
+    ended->error_code = xstrdup("Conflict");
+    assert_ok(store_put_operation(yard->db, ended, "g", &e), &e);
+    running->id = xstrdup("running");
+    running->target = xstrdup(work->arm_id);
+    running->resource_id = work->id;
+    assert_ok(store_put_operation(yard->db, running, "g", &e), &e);
+    work->state = RESOURCE_DELETING;
+    assert_ok(store_put_resource(yard->db, work, NULL, &e), &e);
+    assert_ok(store_put_principal(yard->db, &owner, &e), &e);
+}
+
+static void a_sound_yard_has_nothing_to_find(void **state)
+{
+    struct findings found = {0};
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    fill(&yard);
+    assert_ok(store_check_invariants(yard.db, note, &found, &e), &e);
+    assert_string_equal(str_text(&found.broken), "");
+    assert_true(found.count >= 9);
+    yard_done(&yard);
+}
+
+/* What is planted, and what must be found for it: that and nothing else. */
+static const struct {
+    const char *sql, *found;
+} plants[] = {
+    {"UPDATE resource SET parent_id = NULL WHERE name = 'work'",
+     "every resource hangs on a parent that is there\n"},
+    {"UPDATE resource SET parent_id = 999 WHERE name = 'work'",
+     "every resource hangs on a parent that is there\n"},
+    {"UPDATE resource SET group_key = 'elsewhere' WHERE name = 'work'",
+     "every resource belongs to a group that is there\n"},
+    {"UPDATE operation SET state = 1, ended_ms = 9 WHERE id = 'running'",
+     "every resource being deleted has a running operation\n"},
+    {"DELETE FROM operation WHERE id = 'running'",
+     "every resource being deleted has a running operation\n"},
+    {"UPDATE operation SET ended_ms = 0 WHERE id = 'ended'",
+     "every ended operation has a time of its end\n"},
+    {"UPDATE operation SET error_code = NULL WHERE id = 'ended'",
+     "every failed operation has a cause\n"},
+    {"DELETE FROM secret WHERE name = 'key2'", "every storage account has its two keys\n"},
+    {"INSERT INTO secret VALUES (999, 'key1', 'x', 1)", "every secret belongs to a resource\n"},
+    {"DELETE FROM principal", "there is an owner of the whole yard\n"},
+    {"UPDATE principal SET scope = 'g'", "there is an owner of the whole yard\n"},
+    {"UPDATE principal SET role = 'reader'", "there is an owner of the whole yard\n"},
+};
+
+static void each_planted_violation_is_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(plants); i++) {
+        struct findings found = {0};
+        struct yard yard;
+        struct err e = {0};
+
+        yard_init(&yard);
+        fill(&yard);
+        assert_ok(db_script(yard.db, "PRAGMA foreign_keys = OFF", &e), &e);
+        assert_ok(db_script(yard.db, plants[i].sql, &e), &e);
+        assert_ok(store_check_invariants(yard.db, note, &found, &e), &e);
+        if (!str_equal(str_text(&found.broken), plants[i].found))
+            fail_msg("%s: found \"%s\"", plants[i].sql, str_text(&found.broken));
+        str_done(&found.broken);
+        yard_done(&yard);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fact_is_kept_and_replaced),
+        cmocka_unit_test(a_yards_database_is_known_as_one),
+        cmocka_unit_test(a_foreign_or_newer_database_is_refused),
+        cmocka_unit_test(what_is_no_database_is_refused),
+        cmocka_unit_test(a_newer_schema_is_not_opened),
+        cmocka_unit_test(a_sound_yard_has_nothing_to_find),
+        cmocka_unit_test(each_planted_violation_is_found),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
