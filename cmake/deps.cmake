@@ -7,6 +7,8 @@ pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl)
+pkg_check_modules(expat REQUIRED IMPORTED_TARGET expat)
+pkg_check_modules(fuse3 REQUIRED IMPORTED_TARGET fuse3)
 
 # Debian ships llhttp as sources: compile them here, with their own warnings left to their authors.
 set(LLHTTP_SOURCES /usr/share/llhttp)

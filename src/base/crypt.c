@@ -10,6 +10,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -56,9 +57,21 @@ bool crypt_is_uuid(const char *text)
     return i == 36 && !text[36];
 }
 
+static EVP_MD *sha256;
+
+static void fetch_sha256(void)
+{
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
 void crypt_sha256(const void *bytes, size_t len, unsigned char digest[CRYPT_SHA256_BYTES])
 {
-    if (EVP_Digest(bytes, len, digest, NULL, EVP_sha256(), NULL) != 1)
+    /* EVP_sha256() is looked up in the provider at every use, which costs more than the hash of
+     * a token. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, fetch_sha256);
+    if (!sha256 || EVP_Digest(bytes, len, digest, NULL, sha256, NULL) != 1)
         abort();
 }
 

@@ -18,6 +18,7 @@ static const struct err_info infos[ERR_CODES] = {
     [ERR_CONFLICT] = {409, "Conflict", 1, false},
     [ERR_PRECONDITION] = {412, "PreconditionFailed", 1, false},
     [ERR_TOO_LARGE] = {413, "RequestBodyTooLarge", 1, false},
+    [ERR_RANGE] = {416, "InvalidRange", 1, false},
     [ERR_MEDIA] = {415, "UnsupportedMediaType", 1, false},
     [ERR_MISDIRECT] = {421, "MisdirectedRequest", 1, false},
     [ERR_TIMEOUT] = {408, "RequestTimeout", 1, true},

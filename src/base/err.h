@@ -29,6 +29,7 @@ enum err_code {
     ERR_CONFLICT,
     ERR_PRECONDITION, /* an If-Match or If-None-Match did not hold */
     ERR_TOO_LARGE,
+    ERR_RANGE,     /* beyond the end of the thing */
     ERR_MEDIA,     /* content type not understood */
     ERR_MISDIRECT, /* for another host */
     ERR_TIMEOUT,

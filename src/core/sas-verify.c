@@ -144,8 +144,10 @@ static int decide_kind(struct sas *sas, struct err *e)
     return 0;
 }
 
-bool sas_is_in(const char *p)
+bool sas_is_in(const char *raw_query)
 {
+    const char *p = raw_query;
+
     while (*p) {
         if (strncasecmp(p, "sig=", 4) == 0)
             return true;
@@ -155,8 +157,10 @@ bool sas_is_in(const char *p)
     return false;
 }
 
-int sas_parse(const char *p, struct arena *arena, struct sas *ret_sas, struct err *e)
+int sas_parse(const char *raw_query, struct arena *arena, struct sas *ret_sas, struct err *e)
 {
+    const char *p = raw_query;
+
     *ret_sas = (struct sas){0};
     while (*p) {
         size_t len = strcspn(p, "&"), name = strcspn(p, "=&");
@@ -458,20 +462,21 @@ static void add_fact(struct str *text, const char *value)
     str_addf(text, "%zu:%s\n", value ? strlen(value) : 0, value ? value : "");
 }
 
-void sas_delegation_key(const struct sas_delegation *d,
+void sas_delegation_key(const struct sas_delegation *facts,
                         const char *account,
                         const void *secret,
                         size_t secret_len,
                         char ret_key[SAS_SIGNATURE_BYTES])
 {
-    const char *const facts[] = {"user delegation key", account,        d->object_id,
-                                 d->tenant_id,          d->key_start,   d->key_expiry,
-                                 d->key_service,        d->key_version, d->delegated_tenant};
+    const char *const parts[] = {
+        "user delegation key",  account,           facts->object_id,   facts->tenant_id,
+        facts->key_start,       facts->key_expiry, facts->key_service, facts->key_version,
+        facts->delegated_tenant};
     unsigned char digest[CRYPT_SHA256_BYTES];
     auto_str text = {0}, key = {0};
 
-    for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
-        add_fact(&text, facts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        add_fact(&text, parts[i]);
     crypt_hmac_sha256(secret, secret_len, str_text(&text), text.len, digest);
     text_base64(&key, digest, sizeof(digest));
     snprintf(ret_key, SAS_SIGNATURE_BYTES, "%s", str_text(&key));

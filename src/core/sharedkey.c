@@ -237,6 +237,20 @@ static bool scheme(const char *authorization, bool *ret_lite, const char **ret_r
     return false;
 }
 
+void sharedkey_sign(const struct sharedkey_request *r,
+                    const void *key,
+                    size_t key_len,
+                    struct str *out)
+{
+    unsigned char digest[CRYPT_SHA256_BYTES];
+    auto_str text = {0};
+
+    sharedkey_string(r, false, SHAREDKEY_CULTURE, &text);
+    crypt_hmac_sha256(key, key_len, str_text(&text), text.len, digest);
+    str_addf(out, "SharedKey %s:", r->account);
+    text_base64(out, digest, sizeof(digest));
+}
+
 bool sharedkey_is_used(const char *authorization)
 {
     const char *rest;

@@ -50,6 +50,14 @@ void sharedkey_string(const struct sharedkey_request *request,
                       enum sharedkey_order order,
                       struct str *out);
 
+/* Append the Authorization value of a request of ours, "SharedKey account:signature".  The key
+ * is raw bytes.  Among the headers must be x-ms-date, and Content-Length when there is a body.
+ */
+void sharedkey_sign(const struct sharedkey_request *request,
+                    const void *key,
+                    size_t key_len,
+                    struct str *out);
+
 /* Is it an Authorization value of one of the two schemes? */
 bool sharedkey_is_used(const char *authorization);
 

@@ -67,9 +67,8 @@ int store_find_container(struct db *db,
     auto_query q = {0};
     int rows;
 
-    if (db_select(db, &q, e,
-                  "SELECT " COLUMNS " FROM container WHERE account = ? AND name = ?", "tt",
-                  account, name) < 0)
+    if (db_select(db, &q, e, "SELECT " COLUMNS " FROM container WHERE account = ? AND name = ?",
+                  "tt", account, name) < 0)
         return -1;
     rows = db_next(&q, e);
     if (rows < 0)
@@ -142,6 +141,8 @@ int store_doom_account(struct db *db, const char *account, struct err *e)
                "INSERT OR IGNORE INTO doomed_container (id)"
                " SELECT id FROM container WHERE account = ?",
                "t", account) < 0)
+        return -1;
+    if (store_remove_notes(db, account, e) < 0)
         return -1;
     return db_run(db, e, "DELETE FROM container WHERE account = ?", "t", account);
 }

@@ -17,11 +17,8 @@ static int refuse_if_gone(struct db *db, int64_t container_id, struct err *e)
     return rows > 0 ? 0 : -1;
 }
 
-int store_mark_unsettled(struct db *db,
-                         int64_t container_id,
-                         const char *name,
-                         const char *snapshot,
-                         struct err *e)
+int store_mark_unsettled(
+    struct db *db, int64_t container_id, const char *name, const char *snapshot, struct err *e)
 {
     if (refuse_if_gone(db, container_id, e) < 0)
         return -1;
@@ -31,11 +28,8 @@ int store_mark_unsettled(struct db *db,
         "itt", container_id, name, snapshot);
 }
 
-int store_clear_unsettled(struct db *db,
-                          int64_t container_id,
-                          const char *name,
-                          const char *snapshot,
-                          struct err *e)
+int store_clear_unsettled(
+    struct db *db, int64_t container_id, const char *name, const char *snapshot, struct err *e)
 {
     return db_run(db, e,
                   "DELETE FROM unsettled WHERE container_id = ? AND name = ? AND snapshot = ?",
@@ -75,11 +69,8 @@ int store_remove_staged(struct db *db, int64_t container_id, const char *name, s
                   container_id, name);
 }
 
-int store_is_staged(struct db *db,
-                    int64_t container_id,
-                    const char *name,
-                    bool *ret_staged,
-                    struct err *e)
+int store_is_staged(
+    struct db *db, int64_t container_id, const char *name, bool *ret_staged, struct err *e)
 {
     auto_query q = {0};
     int rows;

@@ -166,6 +166,29 @@ int store_keep_blob(struct db *db, const struct blob_key *keep, struct err *e)
                   keep->born_ns);
 }
 
+int store_has_settled_rows(struct db *db,
+                           int64_t container_id,
+                           const char *name,
+                           const char *snapshot,
+                           bool *ret_has,
+                           struct err *e)
+{
+    auto_query q = {0};
+    int rows;
+
+    if (db_select(db, &q, e,
+                  "SELECT 1 FROM blob WHERE container_id = ?1 AND name = ?2 AND snapshot = ?3"
+                  " AND NOT EXISTS (SELECT 1 FROM unsettled WHERE container_id = ?1"
+                  " AND name = ?2 AND snapshot = ?3)",
+                  "itt", container_id, name, snapshot) < 0)
+        return -1;
+    rows = db_next(&q, e);
+    if (rows < 0)
+        return -1;
+    *ret_has = rows > 0;
+    return 0;
+}
+
 int store_each_snapshot(struct db *db,
                         int64_t container_id,
                         const char *name,
@@ -226,11 +249,8 @@ void blob_cursor_done(struct blob_cursor *cursor)
     db_query_done(&cursor->query);
 }
 
-int store_put_block_list(struct db *db,
-                         const struct blob_key *key,
-                         const void *list,
-                         size_t len,
-                         struct err *e)
+int store_put_block_list(
+    struct db *db, const struct blob_key *key, const void *list, size_t len, struct err *e)
 {
     if (len == 0)
         return db_run(db, e,
@@ -245,11 +265,8 @@ int store_put_block_list(struct db *db,
                   key->born_ns, list, len);
 }
 
-int store_find_block_list(struct db *db,
-                          const struct blob_key *key,
-                          void **ret_list,
-                          size_t *ret_len,
-                          struct err *e)
+int store_find_block_list(
+    struct db *db, const struct blob_key *key, void **ret_list, size_t *ret_len, struct err *e)
 {
     auto_query q = {0};
     const void *list;

@@ -105,9 +105,19 @@ int store_find_blob(struct db *db,
                     struct blob_row **ret_row,
                     struct err *e);
 /* Insert, or replace the one of the same name and inode. */
-int store_put_blob(struct db *db, int64_t container_id, const struct blob_row *row, struct err *e);
+int store_put_blob(struct db *db,
+                   int64_t container_id,
+                   const struct blob_row *row,
+                   struct err *e);
 /* Remove all rows of the name and snapshot but the one of that inode; inode 0 keeps none. */
 int store_keep_blob(struct db *db, const struct blob_key *keep, struct err *e);
+/* Does the name have rows, while nothing is under way there? */
+int store_has_settled_rows(struct db *db,
+                           int64_t container_id,
+                           const char *name,
+                           const char *snapshot,
+                           bool *ret_has,
+                           struct err *e);
 /* Times of the snapshots of a name that have rows, in order. */
 int store_each_snapshot(struct db *db,
                         int64_t container_id,
@@ -141,31 +151,19 @@ void blob_cursor_done(struct blob_cursor *cursor);
  * id's length, the id --- */
 
 /* Empty removes. */
-int store_put_block_list(struct db *db,
-                         const struct blob_key *key,
-                         const void *list,
-                         size_t len,
-                         struct err *e);
+int store_put_block_list(
+    struct db *db, const struct blob_key *key, const void *list, size_t len, struct err *e);
 /* *ret_list is NULL when there is none; caller frees. */
-int store_find_block_list(struct db *db,
-                          const struct blob_key *key,
-                          void **ret_list,
-                          size_t *ret_len,
-                          struct err *e);
+int store_find_block_list(
+    struct db *db, const struct blob_key *key, void **ret_list, size_t *ret_len, struct err *e);
 
 /* --- names under change --- */
 
 /* Inserting refuses with ERR_NOT_FOUND when the container is gone. */
-int store_mark_unsettled(struct db *db,
-                         int64_t container_id,
-                         const char *name,
-                         const char *snapshot,
-                         struct err *e);
-int store_clear_unsettled(struct db *db,
-                          int64_t container_id,
-                          const char *name,
-                          const char *snapshot,
-                          struct err *e);
+int store_mark_unsettled(
+    struct db *db, int64_t container_id, const char *name, const char *snapshot, struct err *e);
+int store_clear_unsettled(
+    struct db *db, int64_t container_id, const char *name, const char *snapshot, struct err *e);
 int store_each_unsettled(
     struct db *db,
     void (*each)(int64_t container_id, const char *name, const char *snapshot, void *context),
@@ -178,11 +176,8 @@ int store_each_unsettled(
 int store_put_staged(
     struct db *db, int64_t container_id, const char *name, int64_t staged_ms, struct err *e);
 int store_remove_staged(struct db *db, int64_t container_id, const char *name, struct err *e);
-int store_is_staged(struct db *db,
-                    int64_t container_id,
-                    const char *name,
-                    bool *ret_staged,
-                    struct err *e);
+int store_is_staged(
+    struct db *db, int64_t container_id, const char *name, bool *ret_staged, struct err *e);
 /* In byte order of name, from the first that is not before `from`; each says whether to go on.
  */
 int store_each_staged(struct db *db,
@@ -191,5 +186,14 @@ int store_each_staged(struct db *db,
                       bool (*each)(const char *name, int64_t staged_ms, void *context),
                       void *context,
                       struct err *e);
+
+/* --- notes: small texts of an account --- */
+
+/* *ret_text is NULL when there is none; caller frees. */
+int store_get_note(
+    struct db *db, const char *account, const char *name, char **ret_text, struct err *e);
+int store_put_note(
+    struct db *db, const char *account, const char *name, const char *text, struct err *e);
+int store_remove_notes(struct db *db, const char *account, struct err *e);
 
 #endif

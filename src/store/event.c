@@ -34,3 +34,13 @@ int store_each_event(struct db *db,
     }
     return rows;
 }
+
+int store_remove_old_events(struct db *db, int64_t before_ms, struct err *e)
+{
+    /* Times may go back with the clock; the order is seq's.  So: all before the first that is
+     * young. */
+    return db_run(db, e,
+                  "DELETE FROM event WHERE seq < coalesce((SELECT min(seq) FROM event"
+                  " WHERE at_ms >= ?1), 9223372036854775807)",
+                  "i", before_ms);
+}

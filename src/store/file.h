@@ -46,11 +46,13 @@ int store_purge_doomed_shares(struct db *db, bool *ret_more, struct err *e);
 
 /* --- files and directories --- */
 
+#define FILE_WHEN_BORN INT64_MIN
+
 struct file_row {
     uint64_t inode;
     int64_t born_ns, mtime_ns, size_bytes;
     char etag[24];
-    int64_t created_ns; /* 0 = when it was born */
+    int64_t created_ns; /* as a client set it, or FILE_WHEN_BORN */
     char *content_type, *content_encoding, *content_language, *content_disposition,
         *cache_control, *content_md5;
     char *metadata; /* JSON, NULL = empty */

@@ -154,14 +154,19 @@ static int remember_version(struct db *db, struct err *e)
 
 int store_remove_tree(struct db *db, int64_t id, struct err *e)
 {
-    if (remember_version(db, e) < 0)
+#define TREE                                                                                   \
+    "WITH RECURSIVE tree (id) AS (VALUES (?) UNION ALL SELECT resource.id FROM resource"       \
+    " JOIN tree ON resource.parent_id = tree.id) "
+    if (remember_version(db, e) < 0 ||
+        db_run(db, e,
+               TREE "INSERT OR IGNORE INTO doomed_account SELECT name FROM resource"
+                    " WHERE kind = 'storage account' AND id IN (SELECT id FROM tree)",
+               "i", id) < 0)
         return -1;
     /* Foreign keys are checked at the end of the statement: the order of rows is no matter. */
-    return db_run(db, e,
-                  "WITH RECURSIVE tree (id) AS (VALUES (?) UNION ALL SELECT resource.id FROM"
-                  " resource JOIN tree ON resource.parent_id = tree.id)"
-                  " DELETE FROM resource WHERE id IN (SELECT id FROM tree)",
-                  "i", id);
+    return db_run(db, e, TREE "DELETE FROM resource WHERE id IN (SELECT id FROM tree)", "i",
+                  id);
+#undef TREE
 }
 
 int store_last_version(struct db *db, int64_t *ret_version, struct err *e)

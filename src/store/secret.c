@@ -36,3 +36,17 @@ int store_get_secret(struct db *db,
     *ret_created_ms = rows ? db_int(&q, 1) : 0;
     return 0;
 }
+
+int store_has_secrets(struct db *db, bool *ret_has, struct err *e)
+{
+    auto_query q = {0};
+    int rows;
+
+    if (db_select(db, &q, e, "SELECT 1 FROM secret LIMIT 1", "") < 0)
+        return -1;
+    rows = db_next(&q, e);
+    if (rows < 0)
+        return -1;
+    *ret_has = rows > 0;
+    return 0;
+}

@@ -51,7 +51,7 @@ int store_put_resource(struct db *db,
                        struct resource *resource,
                        const char *group_key,
                        struct err *e);
-/* The row, its secrets and everything below it. */
+/* The row, its secrets and everything below it.  Storage accounts among them are doomed. */
 int store_remove_tree(struct db *db, int64_t id, struct err *e);
 /* The highest version ever given; 0 when none. */
 int store_last_version(struct db *db, int64_t *ret_version, struct err *e);
@@ -88,6 +88,13 @@ int store_each_subscription(struct db *db,
                             void *context,
                             struct err *e);
 
+/* --- accounts that are gone, with data that may not be (store_remove_tree dooms them) --- */
+
+/* One of them, NULL when there is none; caller frees. */
+int store_first_doomed(struct db *db, char **ret_name, struct err *e);
+int store_is_doomed(struct db *db, const char *name, bool *ret_doomed, struct err *e);
+int store_forget_doomed(struct db *db, const char *name, struct err *e);
+
 /* --- secrets: sealed text goes in and out, the key is the caller's --- */
 
 int store_put_secret(struct db *db,
@@ -103,6 +110,9 @@ int store_get_secret(struct db *db,
                      char **ret_sealed,
                      int64_t *ret_created_ms,
                      struct err *e);
+
+/* Are there any sealed secrets? */
+int store_has_secrets(struct db *db, bool *ret_has, struct err *e);
 
 /* --- operations --- */
 
@@ -167,6 +177,8 @@ struct event {
     const char *principal, *peer, *operation, *target, *request_id, *outcome, *detail;
 };
 int store_add_event(struct db *db, const struct event *event, struct err *e);
+/* Forget events older than that. */
+int store_remove_old_events(struct db *db, int64_t before_ms, struct err *e);
 /* Newest first, before seq (0 = from the newest), at most `most`. */
 int store_each_event(struct db *db,
                      int64_t before_seq,

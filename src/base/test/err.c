@@ -22,10 +22,10 @@ static void every_code_has_a_meaning_outside(void **state)
         {ERR_UNAUTHORIZED, 401, 1, false}, {ERR_FORBIDDEN, 403, 1, false},
         {ERR_NOT_FOUND, 404, 3, false},    {ERR_METHOD, 405, 1, false},
         {ERR_CONFLICT, 409, 1, false},     {ERR_PRECONDITION, 412, 1, false},
-        {ERR_TOO_LARGE, 413, 1, false},    {ERR_MEDIA, 415, 1, false},
-        {ERR_MISDIRECT, 421, 1, false},    {ERR_TIMEOUT, 408, 1, true},
-        {ERR_BUSY, 503, 1, true},          {ERR_NO_SPACE, 507, 1, true},
-        {ERR_INTERNAL, 500, 1, true},
+        {ERR_TOO_LARGE, 413, 1, false},    {ERR_RANGE, 416, 1, false},
+        {ERR_MEDIA, 415, 1, false},        {ERR_MISDIRECT, 421, 1, false},
+        {ERR_TIMEOUT, 408, 1, true},       {ERR_BUSY, 503, 1, true},
+        {ERR_NO_SPACE, 507, 1, true},      {ERR_INTERNAL, 500, 1, true},
     };
 
     (void)state;

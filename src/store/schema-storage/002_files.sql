@@ -37,7 +37,7 @@ CREATE TABLE file (
     mtime_ns            INTEGER NOT NULL, -- size and mtime as they were: else changed in place
     size_bytes          INTEGER NOT NULL,
     etag                TEXT NOT NULL,
-    created_ns          INTEGER NOT NULL, -- as a client set it, 0 = when the file was born
+    created_ns          INTEGER NOT NULL, -- as a client set it; the least number = when born
     content_type        TEXT,
     content_encoding    TEXT,
     content_language    TEXT,

@@ -383,6 +383,30 @@ static void a_damaged_backup_is_the_senders_fault(void **state)
     }
 }
 
+static void who_puts_a_backup_back_is_known_to_the_yard_it_becomes(void **state)
+{
+    static const struct event event = {0,       7,      "ann",       "::1", "Backup_Restore",
+                                       "/yard", "id-1", "Succeeded", NULL};
+    auto_free char *path = NULL;
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    prepare(&yard);
+    back_up(&yard, STORE_RESTORE_FILE);
+    go_on(&yard);
+    path = yard_path(&yard, STORE_RESTORE_FILE);
+    assert_ok(store_note_in_backup(path, &event, &e), &e);
+    assert_false(is_there(&yard, STORE_RESTORE_FILE "-wal")); /* one file, as before */
+    close_yard(&yard);
+    assert_true(take_over(&yard));
+    check_restored(&yard);
+    assert_int_equal(count_of(&yard, "SELECT count(*) FROM event WHERE principal = 'ann'"), 1);
+    assert_false(is_there(&yard, STORE_RESTORE_FILE "-wal"));
+    assert_false(is_there(&yard, STORE_RESTORE_FILE "-shm"));
+    yard_done(&yard);
+}
+
 /* A mode in a backup gives no special rights. */
 static void modes_are_plain(void **state)
 {
@@ -411,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_damaged_yard_is_rescued_and_kept_as_it_is),
         cmocka_unit_test(backups_that_are_none_are_refused_and_change_nothing),
         cmocka_unit_test(a_damaged_backup_is_the_senders_fault),
+        cmocka_unit_test(who_puts_a_backup_back_is_known_to_the_yard_it_becomes),
         cmocka_unit_test(modes_are_plain),
     };
 

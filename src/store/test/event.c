@@ -41,6 +41,25 @@ static void events_are_paged_newest_first_by_sequence_not_by_time(void **state)
     yard_done(&yard);
 }
 
+static void old_events_go_up_to_the_first_that_is_young(void **state)
+{
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    add(&yard, 500, NULL);
+    add(&yard, 700, NULL);
+    add(&yard, 400, NULL); /* the clock was set back: what came before is not older */
+    assert_ok(store_remove_old_events(yard.db, 450, &e), &e);
+    check_page(&yard, 0, 10, "3@400 2@700 1@500 ");
+    assert_ok(store_remove_old_events(yard.db, 600, &e), &e);
+    check_page(&yard, 0, 10, "3@400 2@700 ");
+    assert_ok(store_remove_old_events(yard.db, 800, &e), &e);
+    check_page(&yard, 0, 10, "");
+    yard_done(&yard);
+}
+
 static void check_fields(const struct event *v, void *context)
 {
     assert_string_equal(v->principal, "ann");
@@ -86,6 +105,7 @@ static void a_sequence_number_is_never_given_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(old_events_go_up_to_the_first_that_is_young),
         cmocka_unit_test(events_are_paged_newest_first_by_sequence_not_by_time),
         cmocka_unit_test(an_event_comes_back_as_it_was_added),
         cmocka_unit_test(a_sequence_number_is_never_given_again),

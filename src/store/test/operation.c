@@ -125,14 +125,14 @@ static void only_old_ended_ones_are_forgotten(void **state)
 {
     static const struct {
         const char *id;
-        enum operation_state state;
         int64_t ended_ms;
+        enum operation_state state;
         bool kept;
     } rows[] = {
-        {"old", OPERATION_SUCCEEDED, 99, false},
-        {"old-failed", OPERATION_FAILED, 99, false},
-        {"just", OPERATION_SUCCEEDED, 100, true},
-        {"running", OPERATION_RUNNING, 0, true},
+        {"old", 99, OPERATION_SUCCEEDED, false},
+        {"old-failed", 99, OPERATION_FAILED, false},
+        {"just", 100, OPERATION_SUCCEEDED, true},
+        {"running", 0, OPERATION_RUNNING, true},
     };
     struct yard yard;
     struct err e = {0};

@@ -145,12 +145,12 @@ static void removing_a_tree_takes_all_below_it_and_its_secrets(void **state)
         autoptr(resource) goes = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "goes", NULL);
         autoptr(resource) stays = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "stays", NULL);
         autoptr(resource) work = yard_add(&yard, RESOURCE_WORKSPACE, SUB_A, goes, "work", NULL);
-        autoptr(resource) try = yard_add(&yard, RESOURCE_EXPERIMENT, SUB_A, work, "try", NULL);
         autoptr(resource) account =
             yard_add(&yard, RESOURCE_STORAGE_ACCOUNT, SUB_A, goes, "gone1", NULL);
         autoptr(resource) kept =
             yard_add(&yard, RESOURCE_STORAGE_ACCOUNT, SUB_A, stays, "kept1", NULL);
 
+        resource_free(yard_add(&yard, RESOURCE_EXPERIMENT, SUB_A, work, "try", NULL));
         assert_ok(store_put_secret(yard.db, account->id, "key1", "sealed", 1, &e), &e);
         assert_ok(store_put_secret(yard.db, kept->id, "key1", "sealed", 1, &e), &e);
         assert_ok(store_remove_tree(yard.db, goes->id, &e), &e);
@@ -219,11 +219,11 @@ static void fill(struct yard *yard)
             yard_add(yard, RESOURCE_GROUP, sub, NULL, groups[i].group, groups[i].tags);
         autoptr(resource) w1 =
             yard_add(yard, RESOURCE_WORKSPACE, sub, group, "W1", groups[i].tags);
-        autoptr(resource) w2 = yard_add(yard, RESOURCE_WORKSPACE, sub, group, "w2", "{}");
-        autoptr(resource) e1 = yard_add(yard, RESOURCE_EXPERIMENT, sub, w1, "e1", NULL);
-        autoptr(resource) e2 = yard_add(yard, RESOURCE_EXPERIMENT, sub, w1, "w1", NULL);
-        autoptr(resource) store =
-            yard_add(yard, RESOURCE_STORAGE_ACCOUNT, sub, group, account, NULL);
+
+        resource_free(yard_add(yard, RESOURCE_WORKSPACE, sub, group, "w2", "{}"));
+        resource_free(yard_add(yard, RESOURCE_EXPERIMENT, sub, w1, "e1", NULL));
+        resource_free(yard_add(yard, RESOURCE_EXPERIMENT, sub, w1, "w1", NULL));
+        resource_free(yard_add(yard, RESOURCE_STORAGE_ACCOUNT, sub, group, account, NULL));
     }
 }
 
@@ -238,6 +238,14 @@ static const struct listing {
     {{.kind = RESOURCE_GROUP, .most = 99, .key_prefix = SUB_B}, "13"},
     {{.kind = RESOURCE_GROUP, .most = 99, .key_prefix = SHORT}, "19"},
     {{.kind = RESOURCE_GROUP, .most = 99, .key_prefix = "/subscriptions/3"}, ""},
+    /* The next character of SUB_A's id is less than '/', of SHORT's more than it. */
+    {{.kind = RESOURCE_GROUP, .most = 99, .key_prefix = "/subscriptions/11111111"}, ""},
+    {{.kind = -1, .most = 99, .key_prefix = "/subscriptions/11111111"}, ""},
+    {{.kind = RESOURCE_GROUP,
+      .most = 99,
+      .key_prefix = "/subscriptions/11111111",
+      .group_key = SUB_A "/resourcegroups/ours"},
+     ""},
     {{.kind = RESOURCE_GROUP, .most = 2}, "1 7 +"},
     {{.kind = RESOURCE_GROUP, .most = 4}, "1 7 13 19"},
     {{.kind = RESOURCE_GROUP, .most = 2, .after_id = 7}, "13 19"},
@@ -353,22 +361,18 @@ static void subscriptions_are_those_that_have_groups(void **state)
 
     (void)state;
     yard_init(&yard);
-    {
-        autoptr(resource) a = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "one", NULL);
-        autoptr(resource) b = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "two", NULL);
-        autoptr(resource) c = yard_add(&yard, RESOURCE_GROUP, SUB_B, NULL, "one", NULL);
+    resource_free(yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "one", NULL));
+    resource_free(yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "two", NULL));
+    resource_free(yard_add(&yard, RESOURCE_GROUP, SUB_B, NULL, "one", NULL));
 
-        assert_ok(store_each_subscription(yard.db, "", add_line, &all, &e), &e);
-        assert_string_equal(str_text(&all), "1111 2222 ");
-        assert_ok(
-            store_each_subscription(yard.db, SUB_B "/resourcegroups/one", add_line, &one, &e),
-            &e);
-        assert_string_equal(str_text(&one), "2222 ");
-        assert_ok(
-            store_each_subscription(yard.db, SUB_B "/resourcegroups/two", add_line, &none, &e),
-            &e);
-        assert_int_equal(none.len, 0);
-    }
+    assert_ok(store_each_subscription(yard.db, "", add_line, &all, &e), &e);
+    assert_string_equal(str_text(&all), "1111 2222 ");
+    assert_ok(store_each_subscription(yard.db, SUB_B "/resourcegroups/one", add_line, &one, &e),
+              &e);
+    assert_string_equal(str_text(&one), "2222 ");
+    assert_ok(
+        store_each_subscription(yard.db, SUB_B "/resourcegroups/two", add_line, &none, &e), &e);
+    assert_int_equal(none.len, 0);
     yard_done(&yard);
 }
 

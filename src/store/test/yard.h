@@ -18,8 +18,9 @@
 
 #include <cmocka.h>
 
-#define SUB_A "/subscriptions/11111111-1111-1111-1111-111111111111"
-#define SUB_B "/subscriptions/22222222-2222-2222-2222-222222222222"
+#define SUB_A_ID "11111111-1111-1111-1111-111111111111"
+#define SUB_A    "/subscriptions/" SUB_A_ID
+#define SUB_B    "/subscriptions/22222222-2222-2222-2222-222222222222"
 
 struct yard {
     char folder[32];

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "storage/storage-internal.h"
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "db/db.h"
+#include "db/writer.h"
+#include "loop/work.h"
+#include "storage/entries.h"
+#include "store/blob.h"
+#include "store/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* 100 ns between the years 1 and 1970. */
+static const int64_t ticks_to_1970 = 621355968000000000;
+
+int64_t tick_to_ms(int64_t tick)
+{
+    return (tick - ticks_to_1970) / 10000;
+}
+
+int64_t tick_of_ns(int64_t wall_ns)
+{
+    return ticks_to_1970 + wall_ns / 100;
+}
+
+int64_t blobs_tick(struct blobs *blobs)
+{
+    struct timespec now;
+    int64_t tick, last = blobs->last_tick;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    tick = ticks_to_1970 + (int64_t)now.tv_sec * 10000000 + now.tv_nsec / 100;
+    do {
+        if (tick <= last)
+            tick = last + 1;
+    } while (!atomic_compare_exchange_weak(&blobs->last_tick, &last, tick));
+    return tick;
+}
+
+void etag_format(char etag[ETAG_BYTES], int64_t tick)
+{
+    snprintf(etag, ETAG_BYTES, "0x%llX", (unsigned long long)tick);
+}
+
+void facts_etag(const struct facts *facts, char etag[ETAG_BYTES])
+{
+    /* Size and inode take part, for clocks that tick slower than files change. */
+    uint64_t mix = (facts->inode * 0x9e3779b97f4a7c15ull) ^
+                   ((uint64_t)facts->size_bytes * 0xff51afd7ed558ccdull);
+
+    snprintf(etag, ETAG_BYTES, "0x%llX%06X",
+             (unsigned long long)(ticks_to_1970 + facts->mtime_ns / 100),
+             (unsigned int)(mix >> 40));
+}
+
+pthread_mutex_t *name_lock(struct blobs *blobs, const struct folder *folder, const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325ull ^ (uint64_t)folder->id; /* FNV-1a */
+    pthread_mutex_t *lock;
+
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+        hash = (hash ^ *p) * 0x100000001b3ull;
+    lock = &blobs->name_locks[(hash >> 20) % NAME_LOCKS];
+    pthread_mutex_lock(lock);
+    return lock;
+}
+
+void name_unlock(pthread_mutex_t **lock)
+{
+    if (*lock)
+        pthread_mutex_unlock(*lock);
+}
+
+/* --- writing rows --- */
+
+struct waiting {
+    struct db_write write;
+    int (*apply)(void *context, struct db *db, struct err *e);
+    void *context;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool is_done;
+    struct err outcome;
+};
+
+static int apply_waiting(struct db_write *write, struct db *db, struct err *e)
+{
+    struct waiting *w = container_of(write, struct waiting, write);
+
+    return w->apply(w->context, db, e);
+}
+
+static void wake_waiting(struct db_write *write, const struct err *why)
+{
+    struct waiting *w = container_of(write, struct waiting, write);
+
+    pthread_mutex_lock(&w->lock);
+    w->outcome = *why;
+    w->is_done = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+}
+
+int blobs_write(struct blobs *blobs,
+                int (*apply)(void *context, struct db *db, struct err *e),
+                void *context,
+                struct err *e)
+{
+    struct waiting w = {
+        .write = {.apply = apply_waiting, .done = wake_waiting},
+        .apply = apply,
+        .context = context,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .wake = PTHREAD_COND_INITIALIZER,
+    };
+
+    pthread_mutex_lock(&blobs->settle_lock);
+    settle_submit(blobs);
+    db_writer_submit(blobs->writer, &w.write);
+    pthread_mutex_unlock(&blobs->settle_lock);
+
+    pthread_mutex_lock(&w.lock);
+    while (!w.is_done)
+        pthread_cond_wait(&w.wake, &w.lock);
+    pthread_mutex_unlock(&w.lock);
+    pthread_mutex_destroy(&w.lock);
+    pthread_cond_destroy(&w.wake);
+    if (w.outcome.code == ERR_NONE)
+        return 0;
+    if (e)
+        *e = w.outcome;
+    return -1;
+}
+
+/* --- opening --- */
+
+static int open_database(struct blobs *blobs, const char *path, struct err *e)
+{
+    autoptr(db) db = NULL;
+    const struct db_writer_config config = {0};
+
+    if (store_open_storage(path, &db, e) < 0)
+        return -1;
+    if (db_writer_new(db, &config, &blobs->writer, e) < 0)
+        return -1;
+    take_ptr(&db);
+    blobs->readers = store_pool_new(path);
+    return 0;
+}
+
+static struct blobs *blobs_new(const char *root)
+{
+    struct blobs *blobs = xcalloc(1, sizeof(*blobs));
+
+    blobs->root = xstrdup(root);
+    blobs->root_fd = -1;
+    pthread_mutex_init(&blobs->folders_lock, NULL);
+    pthread_mutex_init(&blobs->settle_lock, NULL);
+    blobs->settles_tail = &blobs->settles;
+    for (size_t i = 0; i < NAME_LOCKS; i++)
+        pthread_mutex_init(&blobs->name_locks[i], NULL);
+    blobs->entries = entries_cache_new(ENTRIES_MOST_BYTES);
+    blobs->staging = staging_new();
+    return blobs;
+}
+
+DEFINE_AUTOPTR(blobs)
+
+int blobs_open(const char *root, const char *db_path, struct blobs **ret_blobs, struct err *e)
+{
+    autoptr(blobs) blobs = blobs_new(root);
+
+    if (fs_make_folders(root, 0777, e) < 0)
+        return -1;
+    blobs->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (blobs->root_fd < 0)
+        return err_sys(e, errno, "could not open \"%s\"", root);
+    if (open_database(blobs, db_path, e) < 0)
+        return -1;
+    blobs->cleaner = work_pool_new(1);
+    if (containers_reconcile(blobs, e) < 0 || settle_all(blobs, e) < 0)
+        return err_wrap(e, "\"%s\"", root);
+    trash_empty_later(blobs);
+    *ret_blobs = take_ptr(&blobs);
+    return 0;
+}
+
+void blobs_free(struct blobs *blobs)
+{
+    if (!blobs)
+        return;
+    blobs->is_stopping = true;
+    work_pool_free(blobs->cleaner);
+    if (blobs->writer) {
+        pthread_mutex_lock(&blobs->settle_lock);
+        settle_submit(blobs);
+        pthread_mutex_unlock(&blobs->settle_lock);
+    }
+    db_writer_free(blobs->writer);
+    store_pool_free(blobs->readers);
+    folders_done(blobs);
+    entries_cache_free(blobs->entries);
+    staging_free(blobs->staging);
+    mem_close_fd(&blobs->root_fd);
+    for (size_t i = 0; i < NAME_LOCKS; i++)
+        pthread_mutex_destroy(&blobs->name_locks[i]);
+    pthread_mutex_destroy(&blobs->folders_lock);
+    pthread_mutex_destroy(&blobs->settle_lock);
+    free(blobs->root);
+    free(blobs);
+}
+
+char *blobs_tree_path(struct blobs *blobs, const char *account, const char *container)
+{
+    return xasprintf("%s/%s/blob/%s/tree", blobs->root, account, container);
+}

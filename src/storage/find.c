@@ -1,0 +1,336 @@
+/* A blob as it is now: open its file, then believe the row that is of that inode.
+ *
+ * In this order: a row is committed before its file appears, so whoever has the file finds the
+ * row.  The other way round, the row of a file just replaced may be gone already: then the name
+ * is looked at again.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "storage/storage-internal.h"
+
+#include "base/fs.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "store/blob.h"
+#include "store/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum {
+    MOST_LOOKS = 100, /* at a name that is replaced all the time */
+};
+
+int not_found(struct err *e)
+{
+    err_set(e, ERR_NOT_FOUND, "the blob does not exist");
+    return err_reason(e, "BlobNotFound");
+}
+
+void found_done(struct found *found)
+{
+    mem_close_fd(&found->fd);
+    blob_row_free(found->row);
+    *found = FOUND_NONE;
+}
+
+bool snapshot_is_valid(const char *snapshot)
+{
+    size_t len = strlen(snapshot);
+
+    return len >= 20 && len < SNAPSHOT_BYTES && snapshot[4] == '-' &&
+           snapshot[len - 1] == 'Z' && strspn(snapshot, "0123456789-:.TZ") == len;
+}
+
+void snapshot_path(const char *name, const char *snapshot, struct str *out)
+{
+    char hash[NAME_HASH_BYTES];
+
+    name_hash(name, hash);
+    str_addf(out, "snap/%s/%s", hash, snapshot);
+}
+
+static int open_snapshot(struct folder *folder,
+                         const char *name,
+                         const char *snapshot,
+                         int flags,
+                         struct found *ret,
+                         struct err *e)
+{
+    auto_str path = {0};
+
+    if (!snapshot_is_valid(snapshot))
+        return 0;
+    snapshot_path(name, snapshot, &path);
+    if (fs_open_beneath(folder->fd, path.data, flags, 0, &ret->fd, NULL) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "could not open a snapshot");
+    return facts_of(ret->fd, &ret->facts, e) < 0 ? -1 : 1;
+}
+
+/* An append that is under way or was cut off says so on the file: see append.c.  What lies
+ * beyond the row's size is then not the blob's. */
+static void hide_torn_append(struct found *found)
+{
+    struct blob_row *row = found->row;
+    char self[32], mark[64] = "";
+    long long from = -1, to = -1;
+    ssize_t len;
+
+    if (row->type != BLOB_APPEND || found->facts.size_bytes <= row->size_bytes)
+        return;
+    /* By way of /proc, because the descriptor may be of O_PATH. */
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", found->fd);
+    len = getxattr(self, "user.yard.append", mark, sizeof(mark) - 1);
+    if (len < 0 && errno != ENOTSUP)
+        return;
+    if (len > 0 && (sscanf(mark, "%lld %lld", &from, &to) != 2 || from != row->size_bytes ||
+                    found->facts.size_bytes > to))
+        return;
+    found->facts.size_bytes = row->size_bytes;
+    found->facts.mtime_ns = row->mtime_ns;
+}
+
+static void compare(struct found *found)
+{
+    if (!found->row)
+        return;
+    hide_torn_append(found);
+    found->is_changed = found->facts.size_bytes != found->row->size_bytes ||
+                        found->facts.mtime_ns != found->row->mtime_ns;
+}
+
+static int look_once(struct blobs *blobs,
+                     struct folder *folder,
+                     const char *name,
+                     const char *snapshot,
+                     int flags,
+                     struct found *ret,
+                     struct err *e)
+{
+    struct blob_key key = {folder->id, name, snapshot, 0, 0};
+    auto_reader r = {0};
+    int there;
+
+    if (snapshot[0])
+        there = open_snapshot(folder, name, snapshot, flags, ret, e);
+    else
+        there = tree_open(folder, name, flags, &ret->fd, &ret->facts, &ret->is_odd, e);
+    if (there <= 0)
+        return there;
+    key.inode = ret->facts.inode;
+    key.born_ns = ret->facts.born_ns;
+    if (store_pool_take(blobs->readers, &r, e) < 0 ||
+        store_find_blob(r.db, &key, &ret->row, e) < 0)
+        return -1;
+    return 1;
+}
+
+/* A file without a row: is it the one the name still stands for? */
+static bool is_current(struct folder *folder, const char *name, const struct found *found)
+{
+    auto_close int fd = -1;
+    struct facts facts;
+    bool is_odd;
+
+    return tree_open(folder, name, O_PATH, &fd, &facts, &is_odd, NULL) > 0 &&
+           facts.inode == found->facts.inode && facts.born_ns == found->facts.born_ns;
+}
+
+int blob_look(struct blobs *blobs,
+              struct folder *folder,
+              const char *name,
+              const char *snapshot,
+              int flags,
+              struct found *ret_found,
+              struct err *e)
+{
+    for (int i = 0; i < MOST_LOOKS; i++) {
+        auto_found found = FOUND_NONE;
+        int there = look_once(blobs, folder, name, snapshot ? snapshot : "", flags, &found, e);
+
+        if (there <= 0)
+            return there;
+        if (!found.row && !(snapshot && snapshot[0]) && !is_current(folder, name, &found))
+            continue;
+        /* Nothing but its row explains a file in odd/ or snap/. */
+        if (!found.row && (found.is_odd || (snapshot && snapshot[0])))
+            return 0;
+        compare(&found);
+        *ret_found = found;
+        found = FOUND_NONE;
+        return 1;
+    }
+    return err_set(e, ERR_BUSY, "could not read the blob: it changes all the time");
+}
+
+/* --- rows and blobs --- */
+
+static char *dup_or_null(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+static json_t *object_of(const char *text)
+{
+    json_t *value = NULL;
+
+    if (text && json_parse(text, strlen(text), &value, NULL) == 0)
+        return value;
+    return json_object();
+}
+
+static void copy_row(struct blob *blob, const struct blob_row *row)
+{
+    struct blob_headers *h = &blob->headers;
+
+    blob->type = (enum blob_type)row->type;
+    h->content_type = dup_or_null(row->content_type);
+    h->content_encoding = dup_or_null(row->content_encoding);
+    h->content_language = dup_or_null(row->content_language);
+    h->content_disposition = dup_or_null(row->content_disposition);
+    h->cache_control = dup_or_null(row->cache_control);
+    h->content_md5 = dup_or_null(row->content_md5);
+    blob->metadata = object_of(row->metadata);
+    blob->tags = object_of(row->tags);
+    blob->tier = dup_or_null(row->tier);
+    memcpy(blob->etag, row->etag, sizeof(blob->etag));
+    blob->created_ms = row->created_ms;
+    blob->modified_ms = row->modified_ms;
+    blob->sequence = row->sequence;
+    blob->block_count = row->block_count;
+    blob->lease = lease_from_row(&row->lease);
+    blob->copy_id = dup_or_null(row->copy_id);
+    blob->copy_source = dup_or_null(row->copy_source);
+    blob->copied_ms = row->copied_ms;
+}
+
+struct blob *blob_of_row(const struct blob_row *row,
+                         const struct facts *facts,
+                         bool is_changed,
+                         const char *name,
+                         const char *snapshot)
+{
+    struct blob *blob = xcalloc(1, sizeof(*blob));
+
+    blob->name = xstrdup(name);
+    blob->snapshot = xstrdup(snapshot ? snapshot : "");
+    blob->size_bytes = facts->size_bytes;
+    if (row)
+        copy_row(blob, row);
+    else
+        blob->created_ms = (facts->born_ns ? facts->born_ns : facts->mtime_ns) / 1000000;
+    if (!row || is_changed) {
+        free(take_ptr(&blob->headers.content_md5));
+        facts_etag(facts, blob->etag);
+        blob->modified_ms = facts->mtime_ns / 1000000;
+    }
+    if (!blob->metadata)
+        blob->metadata = json_object();
+    if (!blob->tags)
+        blob->tags = json_object();
+    return blob;
+}
+
+struct blob *blob_of_found(const struct found *found, const char *name, const char *snapshot)
+{
+    return blob_of_row(found->row, &found->facts, found->is_changed, name, snapshot);
+}
+
+static struct blob_row *row_dup(const struct blob_row *from)
+{
+    struct blob_row *row = xmalloc(sizeof(*row));
+
+    *row = *from;
+    row->name = dup_or_null(from->name);
+    row->snapshot = dup_or_null(from->snapshot);
+    row->content_type = dup_or_null(from->content_type);
+    row->content_encoding = dup_or_null(from->content_encoding);
+    row->content_language = dup_or_null(from->content_language);
+    row->content_disposition = dup_or_null(from->content_disposition);
+    row->cache_control = dup_or_null(from->cache_control);
+    row->content_md5 = dup_or_null(from->content_md5);
+    row->metadata = dup_or_null(from->metadata);
+    row->tags = dup_or_null(from->tags);
+    row->tier = dup_or_null(from->tier);
+    row->copy_id = dup_or_null(from->copy_id);
+    row->copy_source = dup_or_null(from->copy_source);
+    return row;
+}
+
+struct blob_row *row_of_found(const struct found *found, const char *name, const char *snapshot)
+{
+    struct blob_row *row;
+
+    if (found->row) {
+        row = row_dup(found->row);
+    } else {
+        row = xcalloc(1, sizeof(*row));
+        row->name = xstrdup(name);
+        row->snapshot = xstrdup(snapshot ? snapshot : "");
+        row->created_ms =
+            (found->facts.born_ns ? found->facts.born_ns : found->facts.mtime_ns) / 1000000;
+    }
+    if (!found->row || found->is_changed) {
+        free(take_ptr(&row->content_md5));
+        facts_etag(&found->facts, row->etag);
+        row->modified_ms = found->facts.mtime_ns / 1000000;
+    }
+    row->is_odd = found->is_odd;
+    row_set_facts(row, &found->facts);
+    return row;
+}
+
+void blob_free(struct blob *blob)
+{
+    struct blob_headers *h;
+
+    if (!blob)
+        return;
+    h = &blob->headers;
+    free(h->content_type);
+    free(h->content_encoding);
+    free(h->content_language);
+    free(h->content_disposition);
+    free(h->cache_control);
+    free(h->content_md5);
+    free(blob->name);
+    free(blob->snapshot);
+    json_decref(blob->metadata);
+    json_decref(blob->tags);
+    free(blob->tier);
+    free(blob->copy_id);
+    free(blob->copy_source);
+    free(blob);
+}
+
+int blobs_find(struct blobs *blobs,
+               const struct blob_address *at,
+               const struct conditions *conditions,
+               struct blob **ret_blob,
+               int *ret_fd,
+               bool *ret_unchanged,
+               struct err *e)
+{
+    auto_folder f = {blobs, NULL};
+    auto_found found = FOUND_NONE;
+    autoptr(blob) blob = NULL;
+    int there;
+
+    if (folder_take(blobs, at->account, at->container, &f.folder, e) < 0 ||
+        name_check(at->name, e) < 0)
+        return -1;
+    there = blob_look(blobs, f.folder, at->name, at->snapshot, ret_fd ? O_RDONLY : O_PATH,
+                      &found, e);
+    if (there <= 0)
+        return there < 0 ? -1 : not_found(e);
+    blob = blob_of_found(&found, at->name, at->snapshot);
+    if (conditions_check_read(conditions, blob, ret_unchanged, e) < 0)
+        return -1;
+    if (ret_fd)
+        *ret_fd = take_fd(&found.fd);
+    *ret_blob = take_ptr(&blob);
+    return 0;
+}
