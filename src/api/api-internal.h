@@ -17,6 +17,7 @@
 #include "store/pool.h"
 #include "store/store.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct cache;
@@ -52,6 +53,7 @@ struct api {
     struct api_config config;
     struct http_router *router;
     struct http_server *server;
+    const char *blob_url, *file_url;
     int64_t started_ms;
     atomic_ullong *counts;                 /* [route][class] */
     atomic_ullong latency[METRIC_BUCKETS]; /* requests by duration */
@@ -59,6 +61,9 @@ struct api {
     atomic_ullong refused[3]; /* 401, 403, 421 */
     char *openapi;
     struct cache *cache;
+    pthread_mutex_t errands_lock;
+    pthread_cond_t errands_over;
+    size_t errands; /* threads that work; see api_wait */
 };
 
 /* One request with all that is known of it.  Lives in the request's arena. */
@@ -98,7 +103,7 @@ const char *call_base_url(struct call *call);
 
 /* --- shape.c: resources in their wire form; new references --- */
 
-json_t *shape_resource(const struct resource *resource);
+json_t *shape_resource(const struct api *api, const struct resource *resource);
 json_t *shape_time(int64_t wall_ms);
 
 /* --- change.c: handing a change to control and answering when it is done --- */
@@ -121,6 +126,21 @@ void call_record_use(struct call *call);
  * operation. */
 void call_reply_put(struct call *call, struct control_change *change, const struct err *why);
 void call_reply_delete(struct call *call, struct control_change *change, const struct err *why);
+
+/* --- errand.c --- */
+
+/* Embedded in what the work needs; see container_of. */
+struct errand {
+    struct call *call;
+    void (*work)(struct errand *errand);   /* on a thread of its own; a failure goes into e */
+    void (*answer)(struct errand *errand); /* back on the request's, unless it failed */
+    void (*done)(struct errand *errand);   /* frees it, last */
+    bool is_change;                        /* a failure is recorded */
+    struct err e;
+};
+void errand_start(struct errand *errand);
+/* Answer at once, without work: for what fails before it. */
+void errand_answer(struct errand *errand);
 
 /* --- resources.c: what the handlers of all kinds share --- */
 

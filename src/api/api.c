@@ -21,6 +21,8 @@ struct api *api_new(const struct api_config *config)
     api->counts = xcalloc(api_route_count * METRIC_CLASSES, sizeof(*api->counts));
     api->openapi = api_openapi(YARD_VERSION);
     api->cache = cache_new();
+    pthread_mutex_init(&api->errands_lock, NULL);
+    pthread_cond_init(&api->errands_over, NULL);
     api->router = http_router_new();
     for (size_t i = 0; i < api_route_count; i++)
         http_router_add(api->router, &api_routes[i].route);
@@ -35,12 +37,20 @@ void api_free(struct api *api)
     free(api->counts);
     free(api->openapi);
     cache_free(api->cache);
+    pthread_mutex_destroy(&api->errands_lock);
+    pthread_cond_destroy(&api->errands_over);
     free(api);
 }
 
 void api_set_server(struct api *api, struct http_server *server)
 {
     api->server = server;
+}
+
+void api_set_storage(struct api *api, const char *blob_url, const char *file_url)
+{
+    api->blob_url = blob_url;
+    api->file_url = file_url;
 }
 
 static bool changes_state(const struct call *call)

@@ -42,8 +42,14 @@ struct api_config {
 /* The config's strings are borrowed until api_free. */
 struct api *api_new(const struct api_config *config);
 void api_free(struct api *api);
+/* Wait for the work that requests began beside the loop threads: after the server was drained,
+ * before anything of the config is freed. */
+void api_wait(struct api *api);
 /* For metrics: the server whose connections are to be counted. */
 void api_set_server(struct api *api, struct http_server *server);
+
+/* Where the accounts' data is served, "http://127.0.0.1:10000"; borrowed. */
+void api_set_storage(struct api *api, const char *blob_url, const char *file_url);
 
 /* The callbacks of a struct http_config; the context is the api. */
 void api_on_request(struct http_req *req, void *context);

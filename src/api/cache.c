@@ -17,10 +17,10 @@ struct cache {
     struct wire *places[PLACES];
 };
 
-struct wire *wire_new(const struct resource *r, const char *key, uint64_t generation)
+struct wire *
+wire_new(const struct resource *r, json_t *shape, const char *key, uint64_t generation)
 {
     auto_str body = {0};
-    json_t *shape = shape_resource(r);
     struct wire *wire;
 
     json_write(&body, shape);

@@ -33,7 +33,9 @@ struct wire {
     char body[];
 };
 
-struct wire *wire_new(const struct resource *resource, const char *key, uint64_t generation);
+/* shape is its wire form, taken over. */
+struct wire *
+wire_new(const struct resource *resource, json_t *shape, const char *key, uint64_t generation);
 void wire_unref(struct wire *wire);
 
 struct cache *cache_new(void);

@@ -66,7 +66,7 @@ void reply_resource(struct call *call, int status, const struct resource *r)
 
     http_reply_header(call->req, "ETag", resource_etag(r, etag));
     http_reply_header(call->req, "Last-Modified", clock_format_http(r->modified_ms, modified));
-    reply_json(call, status, shape_resource(r));
+    reply_json(call, status, shape_resource(call->api, r));
 }
 
 void reply_wire(struct call *call, const struct wire *wire)

@@ -92,7 +92,7 @@ read_and_keep(struct call *call, enum resource_kind kind, const char *key, uint6
         reply_error(call, &e);
         return;
     }
-    wire = wire_new(found, key, generation);
+    wire = wire_new(found, shape_resource(call->api, found), key, generation);
     cache_keep(call->api->cache, wire);
     reply_wire(call, wire);
     wire_unref(wire);
@@ -269,7 +269,7 @@ void call_list(struct call *call, struct store_filter *filter)
     }
     value = json_array();
     for (size_t i = 0; i < list.count; i++)
-        json_array_append_new(value, shape_resource(list.items[i]));
+        json_array_append_new(value, shape_resource(call->api, list.items[i]));
     out = json_pack("{s:o}", "value", value);
     if (list.more)
         json_object_set_new(out, "nextLink", next_link(call, list.items[list.count - 1]->id));

@@ -49,7 +49,13 @@ static json_t *shape_batchai(const struct resource *r)
 
 /* An account keeps what its client said in sku, kind and properties; the rest is told by the
  * server. */
-static json_t *shape_account(const struct resource *r)
+/* "http://127.0.0.1:10000/account/" */
+static json_t *shape_endpoint(const char *url, const struct resource *r)
+{
+    return json_sprintf("%s/%s/", url, r->name);
+}
+
+static json_t *shape_account(const struct api *api, const struct resource *r)
 {
     json_t *out = envelope(r);
     json_t *said = json_object_get(r->properties, "properties");
@@ -62,18 +68,22 @@ static json_t *shape_account(const struct resource *r)
         json_object_set_new(out, "tags", json_object());
     json_object_set(out, "sku", json_object_get(r->properties, "sku"));
     json_object_set(out, "kind", json_object_get(r->properties, "kind"));
+    if (api->blob_url)
+        json_object_set_new(properties, "primaryEndpoints",
+                            json_pack("{s:o, s:o}", "blob", shape_endpoint(api->blob_url, r),
+                                      "file", shape_endpoint(api->file_url, r)));
     json_object_update(properties, said);
     json_object_set_new(out, "properties", properties);
     return out;
 }
 
-json_t *shape_resource(const struct resource *r)
+json_t *shape_resource(const struct api *api, const struct resource *r)
 {
     switch (r->kind) {
     case RESOURCE_GROUP:
         return shape_group(r);
     case RESOURCE_STORAGE_ACCOUNT:
-        return shape_account(r);
+        return shape_account(api, r);
     case RESOURCE_WORKSPACE:
     case RESOURCE_EXPERIMENT:
         return shape_batchai(r);

@@ -13,87 +13,56 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct errand {
-    struct call *call;
-    void (*work)(struct errand *errand);   /* on its own thread */
-    void (*answer)(struct errand *errand); /* back on the request's */
-    bool is_change;                        /* for the record, when it is refused */
-    struct err e;
+struct task {
+    struct errand errand;
     char *path; /* a temporary file */
     json_t *findings;
     int fd;
 };
 
-static void errand_done(struct errand *errand)
+static struct task *task_of(struct errand *errand)
 {
-    free(errand->path);
-    json_decref(errand->findings);
-    if (errand->fd >= 0)
-        close(errand->fd);
-    free(errand);
+    return container_of(errand, struct task, errand);
 }
 
-static void back(struct http_req *req, void *arg)
+static void task_done(struct errand *errand)
 {
-    struct errand *errand = arg;
+    struct task *task = task_of(errand);
 
-    (void)req;
-    if (errand->e.code != ERR_NONE && errand->is_change)
-        call_record_refusal(errand->call, &errand->e);
-    if (errand->e.code != ERR_NONE)
-        reply_error(errand->call, &errand->e);
-    else
-        errand->answer(errand);
-    errand_done(errand);
+    free(task->path);
+    json_decref(task->findings);
+    if (task->fd >= 0)
+        close(task->fd);
+    free(task);
 }
 
-static void *errand_main(void *arg)
+static struct task *task_new(struct call *call,
+                             void (*work)(struct errand *errand),
+                             void (*answer)(struct errand *errand))
 {
-    struct errand *errand = arg;
+    struct task *task = xcalloc(1, sizeof(*task));
 
-    errand->work(errand);
-    http_req_post(errand->call->req, back, errand);
-    return NULL;
-}
-
-static struct errand *errand_new(struct call *call,
-                                 void (*work)(struct errand *errand),
-                                 void (*answer)(struct errand *errand))
-{
-    struct errand *errand = xcalloc(1, sizeof(*errand));
-
-    errand->call = call;
-    errand->work = work;
-    errand->answer = answer;
-    errand->fd = -1;
-    return errand;
-}
-
-static void errand_start(struct errand *errand)
-{
-    pthread_t thread;
-    int rc = pthread_create(&thread, NULL, errand_main, errand);
-
-    if (rc != 0) {
-        err_sys(&errand->e, rc, "could not start a thread");
-        back(errand->call->req, errand);
-        return;
-    }
-    pthread_detach(thread);
+    task->errand = (struct errand){
+        .call = call,
+        .work = work,
+        .answer = answer,
+        .done = task_done,
+    };
+    task->fd = -1;
+    return task;
 }
 
 /* --- doctor --- */
 
 static void add_finding(const char *name, bool ok, const char *detail, void *context)
 {
-    struct errand *errand = context;
+    struct task *task = context;
 
-    json_array_append_new(errand->findings, json_pack("{s:s, s:b, s:s}", "name", name, "ok", ok,
-                                                      "detail", detail));
+    json_array_append_new(
+        task->findings, json_pack("{s:s, s:b, s:s}", "name", name, "ok", ok, "detail", detail));
 }
 
 static void examine(struct errand *errand)
@@ -101,20 +70,20 @@ static void examine(struct errand *errand)
     auto_reader reader = {0};
 
     if (store_pool_take(errand->call->api->config.pool, &reader, &errand->e) == 0)
-        store_check_invariants(reader.db, add_finding, errand, &errand->e);
+        store_check_invariants(reader.db, add_finding, task_of(errand), &errand->e);
 }
 
 static void tell_findings(struct errand *errand)
 {
-    reply_json(errand->call, 200, json_pack("{s:O}", "value", errand->findings));
+    reply_json(errand->call, 200, json_pack("{s:O}", "value", task_of(errand)->findings));
 }
 
 void handle_doctor(struct call *call)
 {
-    struct errand *errand = errand_new(call, examine, tell_findings);
+    struct task *task = task_new(call, examine, tell_findings);
 
-    errand->findings = json_array();
-    errand_start(errand);
+    task->findings = json_array();
+    errand_start(&task->errand);
 }
 
 /* --- backup --- */
@@ -122,21 +91,23 @@ void handle_doctor(struct call *call)
 static void copy_out(struct errand *errand)
 {
     const struct api_config *config = &errand->call->api->config;
+    struct task *task = task_of(errand);
 
-    if (store_backup(config->db_path, config->home, config->backup_files, errand->path,
+    if (store_backup(config->db_path, config->home, config->backup_files, task->path,
                      &errand->e) < 0)
         return;
-    errand->fd = open(errand->path, O_RDONLY | O_CLOEXEC);
-    if (errand->fd < 0)
+    task->fd = open(task->path, O_RDONLY | O_CLOEXEC);
+    if (task->fd < 0)
         err_sys(&errand->e, errno, "could not open the copy");
-    unlink(errand->path); /* the descriptor keeps it until it is sent */
+    unlink(task->path); /* the descriptor keeps it until it is sent */
 }
 
 static void send_copy(struct errand *errand)
 {
+    struct task *task = task_of(errand);
     struct stat file;
 
-    if (fstat(errand->fd, &file) < 0) {
+    if (fstat(task->fd, &file) < 0) {
         err_sys(&errand->e, errno, "could not read the copy");
         reply_error(errand->call, &errand->e);
         return;
@@ -145,23 +116,23 @@ static void send_copy(struct errand *errand)
     http_reply_header(errand->call->req, "Content-Type", "application/vnd.sqlite3");
     http_reply_header(errand->call->req, "Content-Disposition",
                       "attachment; filename=\"yard.backup\"");
-    http_reply_file(errand->call->req, 200, take_fd(&errand->fd), 0, (size_t)file.st_size);
+    http_reply_file(errand->call->req, 200, take_fd(&task->fd), 0, (size_t)file.st_size);
 }
 
 void handle_backup(struct call *call)
 {
-    struct errand *errand = errand_new(call, copy_out, send_copy);
+    struct task *task = task_new(call, copy_out, send_copy);
 
-    errand->path = xasprintf("%s/backup.%s", call->api->config.home, http_req_id(call->req));
-    errand_start(errand);
+    task->path = xasprintf("%s/backup.%s", call->api->config.home, http_req_id(call->req));
+    errand_start(&task->errand);
 }
 
 /* --- restore: the body goes to a file, is examined, waits for the next start, which comes at
  * once --- */
 
-static int note_restore(struct errand *errand)
+static int note_restore(struct task *task)
 {
-    const struct call *call = errand->call;
+    const struct call *call = task->errand.call;
     const struct event event = {
         .at_ms = clock_wall_ms(),
         .principal = call->who.name,
@@ -172,20 +143,21 @@ static int note_restore(struct errand *errand)
         .outcome = "Succeeded",
     };
 
-    return store_note_in_backup(errand->path, &event, &errand->e);
+    return store_note_in_backup(task->path, &event, &task->errand.e);
 }
 
 static void take_over(struct errand *errand)
 {
     const struct api_config *config = &errand->call->api->config;
     auto_free char *waiting = xasprintf("%s/%s", config->home, STORE_RESTORE_FILE);
+    struct task *task = task_of(errand);
 
-    if (fsync(errand->fd) < 0)
+    if (fsync(task->fd) < 0)
         err_sys(&errand->e, errno, "could not write the backup");
-    else if (store_check_backup(errand->path, &errand->e) == 0 && note_restore(errand) == 0)
-        fs_rename_durably(errand->path, waiting, &errand->e);
+    else if (store_check_backup(task->path, &errand->e) == 0 && note_restore(task) == 0)
+        fs_rename_durably(task->path, waiting, &errand->e);
     if (errand->e.code != ERR_NONE)
-        unlink(errand->path);
+        unlink(task->path);
 }
 
 static void restarting(struct errand *errand)
@@ -199,29 +171,29 @@ static void restarting(struct errand *errand)
 
 struct upload {
     struct call *call;
-    struct errand *errand;
+    struct task *task;
 };
 
 static void got_bytes(struct http_req *req, const void *bytes, size_t len)
 {
     struct upload *upload = http_req_context(req);
 
-    if (upload->errand->e.code == ERR_NONE)
-        fs_write_all(upload->errand->fd, bytes, len, &upload->errand->e);
+    if (upload->task->errand.e.code == ERR_NONE)
+        fs_write_all(upload->task->fd, bytes, len, &upload->task->errand.e);
 }
 
 static void got_all(struct http_req *req)
 {
     struct upload *upload = http_req_context(req);
-    struct errand *errand = upload->errand;
+    struct task *task = upload->task;
 
     http_req_set_context(req, upload->call);
-    if (errand->e.code != ERR_NONE) {
-        unlink(errand->path);
-        back(req, errand);
+    if (task->errand.e.code != ERR_NONE) {
+        unlink(task->path);
+        errand_answer(&task->errand);
         return;
     }
-    errand_start(errand);
+    errand_start(&task->errand);
 }
 
 static void got_broken(struct http_req *req)
@@ -229,28 +201,29 @@ static void got_broken(struct http_req *req)
     struct upload *upload = http_req_context(req);
 
     http_req_set_context(req, upload->call);
-    err_set(&upload->errand->e, ERR_INVALID, "the upload was cut off; nothing was changed");
-    unlink(upload->errand->path);
-    back(req, upload->errand);
+    err_set(&upload->task->errand.e, ERR_INVALID,
+            "the upload was cut off; nothing was changed");
+    unlink(upload->task->path);
+    errand_answer(&upload->task->errand);
 }
 
 static const struct http_sink upload_sink = {got_bytes, got_all, got_broken};
 
 void handle_restore(struct call *call)
 {
-    struct errand *errand = errand_new(call, take_over, restarting);
+    struct task *task = task_new(call, take_over, restarting);
     struct upload *upload = arena_alloc(call->arena, sizeof(*upload));
 
-    errand->is_change = true;
-    errand->path = xasprintf("%s/restore.%s", call->api->config.home, http_req_id(call->req));
-    errand->fd = open(errand->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (errand->fd < 0) {
-        err_sys(&errand->e, errno, "could not create \"%s\"", errand->path);
-        back(call->req, errand);
+    task->errand.is_change = true;
+    task->path = xasprintf("%s/restore.%s", call->api->config.home, http_req_id(call->req));
+    task->fd = open(task->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (task->fd < 0) {
+        err_sys(&task->errand.e, errno, "could not create \"%s\"", task->path);
+        errand_answer(&task->errand);
         return;
     }
     upload->call = call;
-    upload->errand = errand;
+    upload->task = task;
     http_req_set_context(call->req, upload);
     http_req_stream(call->req, &upload_sink);
 }

@@ -63,7 +63,7 @@ static int record(struct control_change *change,
         .detail = detail,
     };
 
-    return store_add_event(db, &event, e);
+    return change->is_upkeep ? 0 : store_add_event(db, &event, e);
 }
 
 static int apply(struct db_write *write, struct db *db, struct err *e)
@@ -103,6 +103,8 @@ static void done(struct db_write *write, const struct err *why)
         reload_principals(change->control);
     if (why->code == ERR_NONE && change->starts_operation)
         control_act(change->control, change->operation->id);
+    if (why->code == ERR_NONE && change->accounts_doomed)
+        control_purge_doomed(change->control);
     change->done(change, why);
 }
 

@@ -33,6 +33,12 @@ int control_check_standing(struct db *db,
                            int64_t now_ms,
                            struct err *e);
 
+/* Let the data of an earlier account of that name go. */
+int control_begin_empty(struct control_change *change,
+                        struct db *db,
+                        const char *account,
+                        struct err *e);
+
 /* Two fresh keys for a new storage account. */
 int control_make_keys(struct control_change *change,
                       struct db *db,

@@ -32,6 +32,10 @@ struct control_config {
     struct store_pool *pool;   /* borrowed */
     const struct vault *vault; /* borrowed */
     size_t most_per_commit;    /* of the writer; 0 = its default */
+    int64_t keep_events_ms;    /* how long the audit log goes back; 0 = for ever */
+    /* Forget all data of a storage account that is gone.  From the writer thread.  May be NULL.
+     */
+    int (*purge_account)(const char *account, void *context, struct err *e);
     /* The disk failed us: stop the process.  From the writer thread. */
     void (*broken)(const struct err *why, void *context);
     void *context;
@@ -62,7 +66,8 @@ struct control_change {
     /* On the writer thread, after the commit or the refusal; must hand over to the requester's
      * own thread. The requester frees the change with control_change_free. */
     void (*done)(struct control_change *change, const struct err *why);
-    void *context; /* the requester's */
+    void *context;  /* the requester's */
+    bool is_upkeep; /* nobody asked for it: leave no event */
 
     /* Set by control_submit. */
     struct control *control;
@@ -74,6 +79,7 @@ struct control_change {
     bool starts_operation;       /* it began with this change, else it ran already */
     bool created;                /* it was not there before */
     char *secret;                /* a value told once */
+    bool accounts_doomed;        /* storage accounts may have gone: their data must follow */
     bool principals_changed;     /* the list in memory must follow */
     const void *request;         /* of the typed changes below */
 };
@@ -97,8 +103,7 @@ struct control_put {
     const char *if_match, *if_none_match;
     bool must_exist; /* PATCH */
 };
-/* The request and what it points to live in the change's arena (JSON: borrowed references kept
- * by control_keep_json). */
+/* The request is copied; of its JSON a reference is kept, so nobody may change it meanwhile. */
 void control_put_resource(struct control *control,
                           struct control_change *change,
                           const struct control_put *put);
@@ -126,6 +131,10 @@ void control_rotate_key(struct control *control,
                         const char *account_id,
                         const char *key_name);
 
+/* Let the data of all accounts that are gone follow them.  Done after every delete; call it
+ * once after a start, when purge_account can work. */
+void control_purge_doomed(struct control *control);
+
 /* --- principals --- */
 
 struct control_principal {
@@ -137,6 +146,7 @@ struct control_principal {
     const char *client_id; /* in the arena; set by control */
     int64_t expires_ms;    /* set by control */
 };
+/* Borrowed until the change is done. */
 void control_put_principal(struct control *control,
                            struct control_change *change,
                            struct control_principal *principal);

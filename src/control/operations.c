@@ -89,6 +89,7 @@ static int apply_finish(struct control_change *change, struct db *db, struct err
     if (r && (resource_apply(r, RESOURCE_REMOVED, change->now_ms, e) < 0 ||
               store_remove_tree(db, r->id, e) < 0))
         return -1;
+    change->accounts_doomed = true;
     if (operation_apply(change->operation, OPERATION_DONE, change->now_ms, e) < 0)
         return -1;
     return store_put_operation(db, change->operation, group_key, e);
@@ -152,6 +153,10 @@ int control_act_on_all(struct control *control, struct db *db, struct err *e)
 
 static int apply_sweep(struct control_change *change, struct db *db, struct err *e)
 {
+    int64_t keep_events_ms = change->control->config.keep_events_ms;
+
+    if (keep_events_ms && store_remove_old_events(db, change->now_ms - keep_events_ms, e) < 0)
+        return -1;
     return store_remove_old_operations(db, change->now_ms - KEEP_MS, e);
 }
 
@@ -167,7 +172,7 @@ static void sweep(struct loop_timer *timer)
     struct control *control = container_of(timer, struct control, sweep);
     struct control_change *change = control_change_new();
 
-    change->caller = (struct control_caller){"yard", "", "Operations_Sweep", "operations", ""};
+    change->is_upkeep = true;
     change->apply = apply_sweep;
     change->done = swept;
     control_submit(control, change);

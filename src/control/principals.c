@@ -27,8 +27,13 @@ struct principals {
 struct principals *principals_new(void)
 {
     struct principals *p = xcalloc(1, sizeof(*p));
+    pthread_rwlockattr_t attr;
 
-    pthread_rwlock_init(&p->lock, NULL);
+    /* Readers without end would keep the writer thread, and so every change, waiting. */
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&p->lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
     return p;
 }
 

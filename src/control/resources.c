@@ -151,7 +151,11 @@ static int create(struct control_change *change,
         return -1;
     if (put->kind == RESOURCE_GROUP)
         return remove_old_principals(change, db, arm_id, e);
-    return put->kind == RESOURCE_STORAGE_ACCOUNT ? control_make_keys(change, db, r->id, e) : 0;
+    if (put->kind != RESOURCE_STORAGE_ACCOUNT)
+        return 0;
+    if (control_begin_empty(change, db, put->name, e) < 0)
+        return -1;
+    return control_make_keys(change, db, r->id, e);
 }
 
 static int refuse_moving(const struct resource *r, const char *location, struct err *e)
@@ -227,6 +231,11 @@ static int apply_put(struct control_change *change, struct db *db, struct err *e
     return change->resource ? update(change, put, db, e) : create(change, put, db, arm_id, e);
 }
 
+static const char *keep(struct control_change *change, const char *text)
+{
+    return text ? arena_strdup(change->arena, text) : NULL;
+}
+
 void control_put_resource(struct control *control,
                           struct control_change *change,
                           const struct control_put *put)
@@ -234,6 +243,11 @@ void control_put_resource(struct control *control,
     struct control_put *kept = arena_alloc(change->arena, sizeof(*kept));
 
     *kept = *put;
+    kept->parent_id = keep(change, put->parent_id);
+    kept->name = keep(change, put->name);
+    kept->location = keep(change, put->location);
+    kept->if_match = keep(change, put->if_match);
+    kept->if_none_match = keep(change, put->if_none_match);
     control_keep_json(change, kept->tags);
     control_keep_json(change, kept->properties);
     change->request = kept;
@@ -243,6 +257,7 @@ void control_put_resource(struct control *control,
 
 static int remove_at_once(struct control_change *change, struct db *db, struct err *e)
 {
+    change->accounts_doomed = true;
     if (resource_apply(change->resource, RESOURCE_REMOVED, change->now_ms, e) < 0)
         return -1;
     return store_remove_tree(db, change->resource->id, e);
@@ -294,6 +309,9 @@ void control_delete_resource(struct control *control,
     struct control_delete *kept = arena_alloc(change->arena, sizeof(*kept));
 
     *kept = *del;
+    kept->arm_id = keep(change, del->arm_id);
+    kept->name = keep(change, del->name);
+    kept->if_match = keep(change, del->if_match);
     change->request = kept;
     change->apply = apply_delete;
     control_submit(control, change);

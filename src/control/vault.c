@@ -10,7 +10,25 @@
 #include <inttypes.h>
 #include <string.h>
 
-int vault_open(const char *path, struct vault *ret_vault, struct err *e)
+static int make_key(const char *path, struct db *db, struct vault *ret_vault, struct err *e)
+{
+    auto_str text = {0};
+    bool has_secrets;
+
+    if (store_has_secrets(db, &has_secrets, e) < 0)
+        return -1;
+    if (has_secrets)
+        return err_set(e, ERR_INVALID,
+                       "the key file \"%s\" is missing; put it back from a backup: without it "
+                       "the storage account keys cannot be read",
+                       path);
+    crypt_random(ret_vault->key, sizeof(ret_vault->key));
+    text_base64(&text, ret_vault->key, sizeof(ret_vault->key));
+    str_add_char(&text, '\n');
+    return fs_write_durably(path, str_text(&text), text.len, 0600, e);
+}
+
+int vault_open(const char *path, struct db *db, struct vault *ret_vault, struct err *e)
 {
     auto_str text = {0}, raw = {0};
     struct err why = {0};
@@ -21,10 +39,7 @@ int vault_open(const char *path, struct vault *ret_vault, struct err *e)
                 *e = why;
             return -1;
         }
-        crypt_random(ret_vault->key, sizeof(ret_vault->key));
-        text_base64(&text, ret_vault->key, sizeof(ret_vault->key));
-        str_add_char(&text, '\n');
-        return fs_write_durably(path, str_text(&text), text.len, 0600, e);
+        return make_key(path, db, ret_vault, e);
     }
     while (text.len && strchr("\r\n ", text.data[text.len - 1]))
         str_truncate(&text, text.len - 1);

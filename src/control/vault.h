@@ -19,8 +19,9 @@ struct vault {
     unsigned char key[CRYPT_KEY_BYTES];
 };
 
-/* Read the key file, or make it (mode 0600) when there is none. */
-int vault_open(const char *path, struct vault *ret_vault, struct err *e);
+/* Read the key file, or make it (mode 0600) when there is none; but not when the database holds
+ * secrets that were sealed with the one that is lost. */
+int vault_open(const char *path, struct db *db, struct vault *ret_vault, struct err *e);
 
 int vault_put(const struct vault *vault,
               struct db *db,

@@ -155,10 +155,11 @@ int home_owner(const struct home *home, struct db *db, struct err *e)
 int home_announce(const struct home *home, const struct home_addresses *where, struct err *e)
 {
     auto_json json_t *facts =
-        json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "pid", (json_int_t)getpid(),
-                  "version", YARD_VERSION, "apiUrl", where->api_url, "httpUrl", where->http_url,
-                  "caFile", where->ca_file, "tokenFile", home->token_path, "subscriptionId",
-                  where->subscription_id, "tenantId", where->tenant_id);
+        json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "pid",
+                  (json_int_t)getpid(), "version", YARD_VERSION, "apiUrl", where->api_url,
+                  "httpUrl", where->http_url, "blobUrl", where->blob_url, "fileUrl",
+                  where->file_url, "caFile", where->ca_file, "tokenFile", home->token_path,
+                  "subscriptionId", where->subscription_id, "tenantId", where->tenant_id);
     char now[CLOCK_ISO_BYTES];
     auto_str text = {0};
 

@@ -37,7 +37,8 @@ int home_facts(struct db *db, char **ret_subscription, char **ret_tenant, struct
 int home_owner(const struct home *home, struct db *db, struct err *e);
 
 struct home_addresses {
-    const char *api_url, *http_url, *ca_file, *subscription_id, *tenant_id;
+    const char *api_url, *http_url, *blob_url, *file_url, *ca_file, *subscription_id,
+        *tenant_id;
 };
 /* Tell clients on this machine where the yard is; taken back by home_withdraw. */
 int home_announce(const struct home *home, const struct home_addresses *where, struct err *e);

@@ -95,8 +95,33 @@ static int port_of(int fd)
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-/* One listener: systemd's if it passed one, else the wanted port or the next free one. */
-static int open_one(struct http_server *server,
+/* The wanted port or the next free one. */
+static int open_port(struct http_server *server,
+                     const char *address,
+                     int wanted,
+                     struct http_tls *tls,
+                     const struct http_app *app,
+                     int *ret_port,
+                     struct err *e)
+{
+    for (int port = wanted; port < wanted + PORTS_TRIED && port <= 65535; port++) {
+        struct err why = {0};
+
+        if (http_server_listen_app(server, address, port, tls, app != NULL, app, ret_port,
+                                   &why) == 0) {
+            if (wanted && *ret_port != wanted)
+                log_warning("event=listen port=%d taken, using %d", wanted, *ret_port);
+            return 0;
+        }
+        *e = why;
+        if (why.code != ERR_BUSY)
+            break;
+    }
+    return -1;
+}
+
+/* A listener of the API: systemd's if it passed one. */
+static int open_api(struct http_server *server,
                     const char *name,
                     const char *address,
                     int wanted,
@@ -110,19 +135,18 @@ static int open_one(struct http_server *server,
         *ret_port = port_of(passed);
         return http_server_listen_fd(server, passed, tls, e);
     }
-    for (int port = wanted; port < wanted + PORTS_TRIED && port <= 65535; port++) {
-        struct err why = {0};
+    if (open_port(server, address, wanted, tls, NULL, ret_port, e) < 0)
+        return err_wrap(e, "%s on %s", name, address);
+    return 0;
+}
 
-        if (http_server_listen(server, address, port, tls, ret_port, &why) == 0) {
-            if (wanted && *ret_port != wanted)
-                log_warning("event=listen port=%d taken, using %d", wanted, *ret_port);
-            return 0;
-        }
-        *e = why;
-        if (why.code != ERR_BUSY)
-            break;
-    }
-    return err_wrap(e, "%s on %s", name, address);
+/* "https://host:port" as clients write it. */
+static char *url_of(const struct settings *settings, const char *scheme, int port)
+{
+    const char *shown = is_any(settings->address) ? "127.0.0.1" : settings->address;
+    bool is_v6 = strchr(shown, ':') != NULL;
+
+    return xasprintf("%s://%s%s%s:%d", scheme, is_v6 ? "[" : "", shown, is_v6 ? "]" : "", port);
 }
 
 int listen_open(const struct settings *settings,
@@ -132,16 +156,32 @@ int listen_open(const struct settings *settings,
                 char **ret_http_url,
                 struct err *e)
 {
-    const char *shown = is_any(settings->address) ? "127.0.0.1" : settings->address;
-    bool is_v6 = strchr(shown, ':') != NULL;
     int https_port, http_port;
 
-    if (open_one(server, "https", settings->address, settings->https_port, tls, &https_port,
+    if (open_api(server, "https", settings->address, settings->https_port, tls, &https_port,
                  e) < 0 ||
-        open_one(server, "http", "127.0.0.1", settings->http_port, NULL, &http_port, e) < 0)
+        open_api(server, "http", "127.0.0.1", settings->http_port, NULL, &http_port, e) < 0)
         return -1;
-    *ret_api_url =
-        xasprintf("https://%s%s%s:%d", is_v6 ? "[" : "", shown, is_v6 ? "]" : "", https_port);
+    *ret_api_url = url_of(settings, "https", https_port);
     *ret_http_url = xasprintf("http://127.0.0.1:%d", http_port);
+    return 0;
+}
+
+int listen_app(const struct settings *settings,
+               struct http_server *server,
+               struct http_tls *tls,
+               const char *name,
+               int port,
+               const struct http_app *app,
+               char **ret_url,
+               struct err *e)
+{
+    bool loopback =
+        str_starts(settings->address, "127.") || str_equal(settings->address, "::1");
+    int got;
+
+    if (open_port(server, settings->address, port, tls, app, &got, e) < 0)
+        return err_wrap(e, "%s on %s", name, settings->address);
+    *ret_url = url_of(settings, loopback ? "http" : "https", got);
     return 0;
 }

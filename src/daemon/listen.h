@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 struct home;
+struct http_app;
 struct http_server;
 struct http_tls;
 struct settings;
@@ -43,5 +44,16 @@ int listen_open(const struct settings *settings,
                 char **ret_api_url,
                 char **ret_http_url,
                 struct err *e);
+
+/* One more listener on the same address, for an app of its own: TLS, and plain http from
+ * loopback.  *ret_url is what clients use: http on loopback, else https; caller frees. */
+int listen_app(const struct settings *settings,
+               struct http_server *server,
+               struct http_tls *tls,
+               const char *name,
+               int port,
+               const struct http_app *app,
+               char **ret_url,
+               struct err *e);
 
 #endif

@@ -10,6 +10,7 @@
 #include "daemon/home.h"
 #include "daemon/listen.h"
 #include "daemon/settings.h"
+#include "daemon/storage.h"
 #include "http/server.h"
 #include "http/tls.h"
 #include "store/backup.h"
@@ -39,6 +40,7 @@ struct daemon {
     struct control *control;
     struct listen_names names;
     struct http_tls *tls;
+    struct storage *storage;
     struct api *api;
     struct http_server *server;
     char *api_url, *http_url, *ca_file;
@@ -63,11 +65,21 @@ static void on_broken(const struct err *why, void *context)
     kill(getpid(), SIGTERM);
 }
 
+/* No account is made or removed before the server starts, and by then the storage is open. */
+static int on_purge_account(const char *account, void *context, struct err *e)
+{
+    struct daemon *d = context;
+
+    return storage_purge(d->storage, account, e);
+}
+
 static int open_state(struct daemon *d, struct err *e)
 {
     struct control_config config = {
         .vault = &d->vault,
         .most_per_commit = (size_t)d->settings.most_per_commit,
+        .keep_events_ms = (int64_t)d->settings.audit_days * 24 * 60 * 60 * 1000,
+        .purge_account = on_purge_account,
         .broken = on_broken,
         .context = d,
     };
@@ -79,13 +91,31 @@ static int open_state(struct daemon *d, struct err *e)
     if (restored)
         log_info("event=restore state=done kept=\"%s.before-restore\"", d->home.db_path);
     if (store_open(d->home.db_path, &db, e) < 0 ||
-        vault_open(d->home.key_path, &d->vault, e) < 0 ||
+        vault_open(d->home.key_path, db, &d->vault, e) < 0 ||
         home_facts(db, &d->subscription_id, &d->tenant_id, e) < 0 ||
         home_owner(&d->home, db, e) < 0)
         return -1;
     d->pool = store_pool_new(d->home.db_path);
     config.pool = d->pool;
     return control_new(take_ptr(&db), &config, &d->control, e);
+}
+
+static int open_storage(struct daemon *d, struct err *e)
+{
+    const struct storage_parts parts = {
+        .settings = &d->settings,
+        .home = &d->home,
+        .names = &d->names,
+        .control = d->control,
+        .pool = d->pool,
+        .vault = &d->vault,
+        .tenant_id = d->tenant_id,
+    };
+
+    if (storage_open(&parts, &d->storage, e) < 0)
+        return -1;
+    control_purge_doomed(d->control);
+    return 0;
 }
 
 static void make_api(struct daemon *d)
@@ -120,9 +150,11 @@ static int open_server(struct daemon *d, struct err *e)
     config.on_done = api_on_done;
     config.context = d->api;
     if (http_server_new(&config, &d->server, e) < 0 ||
-        listen_open(&d->settings, d->server, d->tls, &d->api_url, &d->http_url, e) < 0)
+        listen_open(&d->settings, d->server, d->tls, &d->api_url, &d->http_url, e) < 0 ||
+        storage_listen(d->storage, d->server, d->tls, e) < 0)
         return -1;
     api_set_server(d->api, d->server);
+    api_set_storage(d->api, storage_blob_url(d->storage), storage_file_url(d->storage));
     return http_server_start(d->server, e);
 }
 
@@ -131,6 +163,8 @@ static int announce(struct daemon *d, struct err *e)
     struct home_addresses where = {
         .api_url = d->api_url,
         .http_url = d->http_url,
+        .blob_url = storage_blob_url(d->storage),
+        .file_url = storage_file_url(d->storage),
         .ca_file = d->ca_file,
         .subscription_id = d->subscription_id,
         .tenant_id = d->tenant_id,
@@ -138,8 +172,8 @@ static int announce(struct daemon *d, struct err *e)
 
     if (home_announce(&d->home, &where, e) < 0)
         return -1;
-    log_info("event=ready version=%s home=\"%s\" api=%s page=%s", YARD_VERSION, d->home.folder,
-             d->api_url, d->http_url);
+    log_info("event=ready version=%s home=\"%s\" api=%s page=%s blob=%s file=%s", YARD_VERSION,
+             d->home.folder, d->api_url, d->http_url, where.blob_url, where.file_url);
     return 0;
 }
 
@@ -147,7 +181,7 @@ static int start(struct daemon *d, struct err *e)
 {
     if (home_open(d->settings.home, &d->home, e) < 0 || open_state(d, e) < 0 ||
         listen_names_read(&d->settings, &d->names, e) < 0 ||
-        listen_tls(&d->settings, &d->home, &d->names, &d->tls, e) < 0)
+        listen_tls(&d->settings, &d->home, &d->names, &d->tls, e) < 0 || open_storage(d, e) < 0)
         return -1;
     d->ca_file = *d->settings.tls_cert ? xstrdup(d->settings.tls_cert)
                                        : xasprintf("%s/ca.pem", d->home.tls_folder);
@@ -163,9 +197,13 @@ static void stop(struct daemon *d)
         home_withdraw(&d->home);
     if (d->server)
         http_server_drain(d->server, (int64_t)d->settings.drain_seconds * 1000);
+    if (d->api)
+        api_wait(d->api);
+    storage_stop(d->storage);
     control_free(d->control); /* its last answers go to the server's threads */
     http_server_free(d->server);
     api_free(d->api);
+    storage_close(d->storage);
     http_tls_free(d->tls);
     store_pool_free(d->pool);
     listen_names_done(&d->names);

@@ -33,6 +33,15 @@ static const struct setting {
     {"host_names", TEXT, offsetof(struct settings, host_names), "", 0, 0,
      "More names that clients may use for this yard, separated by commas; they enter the "
      "certificate."},
+    {"blob_port", NUMBER, offsetof(struct settings, blob_port), "10000", 0, 65535,
+     "Port of the blob service: TLS, and plain http from loopback. Clients take 10000 for an "
+     "address with the account in its path."},
+    {"file_port", NUMBER, offsetof(struct settings, file_port), "10004", 0, 65535,
+     "Port of the file service; likewise."},
+    {"storage_suffix", TEXT, offsetof(struct settings, storage_suffix), "", 0, 0,
+     "What follows the account in host-style addresses, separated by commas: yard.example "
+     "makes "
+     "ACCOUNT.blob.yard.example and ACCOUNT.file.yard.example work."},
     {"tls_cert", TEXT, offsetof(struct settings, tls_cert), "", 0, 0,
      "Certificate chain (PEM) to use instead of one from the yard's own authority."},
     {"tls_key", TEXT, offsetof(struct settings, tls_key), "", 0, 0,
@@ -47,6 +56,8 @@ static const struct setting {
      "Connections at once; more are turned away with 503."},
     {"drain_seconds", NUMBER, offsetof(struct settings, drain_seconds), "10", 0, 3600,
      "How long running requests may go on after SIGTERM."},
+    {"audit_days", NUMBER, offsetof(struct settings, audit_days), "365", 0, 36500,
+     "How many days the audit log goes back; 0 keeps it for ever."},
     {"log_level", LEVEL, offsetof(struct settings, log_level), "info", 0, 0,
      "debug, info, warning or error."},
 };
@@ -264,6 +275,7 @@ void settings_done(struct settings *s)
     free(s->home);
     free(s->address);
     free(s->host_names);
+    free(s->storage_suffix);
     free(s->tls_cert);
     free(s->tls_key);
     *s = (struct settings){0};

@@ -20,12 +20,15 @@ struct settings {
     char *address;    /* where the API listens with TLS */
     char *host_names; /* more names it answers to, comma-separated */
     char *tls_cert, *tls_key;
+    char *storage_suffix; /* of host-style storage addresses, comma-separated */
     int https_port, http_port;
+    int blob_port, file_port;
     int threads;
     int most_per_commit;
     int max_body_kib;
     int max_connections;
     int drain_seconds;
+    int audit_days;
     enum log_level log_level;
 };
 

@@ -27,13 +27,18 @@ SANITIZER = re.compile(
 )
 START_S = 20  # a sanitized daemon on a busy machine; a release one takes some 50 ms
 STOP_S = 30
+# Each listener's option, and where the daemon says what it got.
+PORTS = {
+    "--https-port": "apiUrl", "--http-port": "httpUrl",
+    "--blob-port": "blobUrl", "--file-port": "fileUrl",
+}
 OURS = object()  # "the yard's own token", where None means no token at all
 
 
 def find_programs():
     named = os.environ.get("YARD_BIN")
     folders = [named] if named else [ROOT / "build" / b / "bin" for b in ("asan", "dev", "release")]
-    for folder in map(pathlib.Path, folders):
+    for folder in (pathlib.Path(f).resolve() for f in folders):
         if (folder / "yardd").exists():
             return folder
     return None
@@ -50,7 +55,7 @@ class Yard:
         self.options = list(options)
         self.process = None
         self.info = None
-        self._ports = ("0", "0")
+        self._ports = dict.fromkeys(PORTS, 0)
         self._local = threading.local()
 
     # -- life ---------------------------------------------------------------------------------
@@ -63,10 +68,9 @@ class Yard:
         return env
 
     def command(self, *options):
-        https, http = self._ports
+        ports = [word for option, port in self._ports.items() for word in (option, str(port))]
         return [
-            str(self.programs / "yardd"), "--home", str(self.home),
-            "--https-port", https, "--http-port", http, *self.options, *options,
+            str(self.programs / "yardd"), "--home", str(self.home), *ports, *self.options, *options,
         ]
 
     def start(self, *options, env=None):
@@ -81,7 +85,7 @@ class Yard:
         self._wait_until(self._read_info, begun, "did not write run/yardd.json")
         self._wait_until(self._is_healthy, begun, "did not answer /healthz")
         # After a restart clients must find it where it was.
-        self._ports = (str(self._port(self.api_url)), str(self._port(self.http_url)))
+        self._ports = {option: self._port(self.info[name]) for option, name in PORTS.items()}
         return time.monotonic() - begun
 
     def _wait_until(self, question, begun, complaint):
@@ -166,6 +170,14 @@ class Yard:
     @property
     def http_url(self):
         return self.info["httpUrl"].rstrip("/")
+
+    @property
+    def blob_url(self):
+        return self.info["blobUrl"].rstrip("/")
+
+    @property
+    def file_url(self):
+        return self.info["fileUrl"].rstrip("/")
 
     @property
     def http_host(self):

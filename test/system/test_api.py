@@ -373,14 +373,22 @@ def test_the_doctor_finds_nothing(yard):
 # -- backup and restore ---------------------------------------------------------------------------
 
 
+def without_addresses(value):
+    """Where a service listens is the daemon's affair, not the database's: tests take any free port."""
+    if isinstance(value, dict):
+        return {k: without_addresses(v) for k, v in value.items() if k != "primaryEndpoints"}
+    return [without_addresses(v) for v in value] if isinstance(value, list) else value
+
+
 def everything(yard):
     """All that a restart or a restore must bring back, ETags and keys included."""
     lists = ("/subscriptions", "/tenants", "/yard/tokens", f"{yard.subscription}/resourceGroups",
              f"{yard.subscription}/resources")
-    seen = {path: yard.rest("GET", path).json() for path in lists}
+    seen = {path: without_addresses(yard.rest("GET", path).json()) for path in lists}
     for resource in seen[lists[3]]["value"] + seen[lists[4]]["value"]:
         answer = yard.rest("GET", resource["id"])
-        seen[resource["id"]] = (answer.headers["ETag"], answer.headers["Last-Modified"], answer.json())
+        seen[resource["id"]] = (answer.headers["ETag"], answer.headers["Last-Modified"],
+                                without_addresses(answer.json()))
         if resource["type"] == "Microsoft.Storage/storageAccounts":
             seen[resource["id"] + "/keys"] = yard.rest("POST", resource["id"] + "/listKeys").json()
     return seen
