@@ -40,11 +40,6 @@ int call_place(struct call *call, struct place **ret_place, struct err *e)
     return 0;
 }
 
-static void trace(const char *line)
-{
-    term_say("DEBUG: %s", line);
-}
-
 int call_rest(struct call *call, struct rest **ret_rest, struct err *e)
 {
     struct rest_config config = {.most_retries = 4};
@@ -54,7 +49,7 @@ int call_rest(struct call *call, struct rest **ret_rest, struct err *e)
         if (call_place(call, &place, e) < 0)
             return -1;
         config.place = place;
-        config.trace = args_flag(call->args, "debug") ? trace : NULL;
+        config.trace = args_flag(call->args, "debug") ? term_debug : NULL;
         if (rest_new(&config, &call->rest, e) < 0)
             return -1;
     }

@@ -76,6 +76,11 @@ void term_say(const char *format, ...)
     term_write(stderr, str_text(&line), line.len);
 }
 
+void term_debug(const char *line)
+{
+    term_say("DEBUG: %s", line);
+}
+
 bool term_has_colour(FILE *stream)
 {
     const char *no_colour = getenv("NO_COLOR");

@@ -25,6 +25,9 @@ void term_write(FILE *stream, const char *text, size_t len);
 /* Write a line to stderr, cleaned when that is a terminal. */
 void term_say(const char *format, ...) PRINTF_LIKE(1, 2);
 
+/* The same for a line of --debug. */
+void term_debug(const char *line);
+
 /* May colours be used?  A terminal, TERM not dumb, NO_COLOR not set. */
 bool term_has_colour(FILE *stream);
 

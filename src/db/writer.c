@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/writer.h"
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "db/db-internal.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 struct db_writer {
     struct db *db;
@@ -15,35 +17,78 @@ struct db_writer {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t wake;
     struct db_write *first, **tail;
+    size_t waiting;  /* in that list */
+    size_t expected; /* as many were about when the last group was told */
     bool stopping;
     struct db_writer_counts counts;
-    bool is_broken; /* writer thread only */
+    int64_t commit_us; /* the last one; writer thread only, as is the next */
+    bool is_broken;
     atomic_uint_least64_t generation;
 };
 
 enum {
     DEFAULT_MOST_PER_COMMIT = 256,
+    PATIENCE_SHARE =
+        4, /* of the time a commit takes: beyond it waiting costs more than it saves */
 };
 
-/* Wait for work; cut off at most one group.  NULL when stopping and nothing is left. */
+/* Cut off at most so many of those that wait; NULL when none does.  With the lock held. */
+static struct db_write *cut_off(struct db_writer *w, size_t most)
+{
+    struct db_write *group = w->first, *last = group;
+
+    if (!group || most == 0)
+        return NULL;
+    w->waiting--;
+    for (size_t i = 1; i < most && last->next; i++) {
+        last = last->next;
+        w->waiting--;
+    }
+    w->first = last->next;
+    if (!w->first)
+        w->tail = &w->first;
+    last->next = NULL;
+    return group;
+}
+
+/* Clients that were told a moment ago come back with their next request.  Without them a group
+ * of half their number would commit while they wait for the next, and so on in turns: twice as
+ * many commits as needed.  So wait a little, unless as many are here as there were.  With the
+ * lock held. */
+static void gather(struct db_writer *w)
+{
+    int64_t end_us = clock_mono_us() + w->commit_us / PATIENCE_SHARE;
+    struct timespec end = {end_us / 1000000, end_us % 1000000 * 1000};
+
+    while (w->waiting < w->expected && !w->stopping) {
+        if (pthread_cond_clockwait(&w->wake, &w->lock, CLOCK_MONOTONIC, &end) != 0)
+            return;
+    }
+}
+
+/* Wait for work.  NULL when stopping and nothing is left. */
 static struct db_write *next_group(struct db_writer *w)
 {
-    struct db_write *group, *last;
+    struct db_write *group;
 
     pthread_mutex_lock(&w->lock);
     while (!w->first && !w->stopping)
         pthread_cond_wait(&w->wake, &w->lock);
-    group = last = w->first;
-    if (group) {
-        for (size_t i = 1; i < w->config.most_per_commit && last->next; i++)
-            last = last->next;
-        w->first = last->next;
-        if (!w->first)
-            w->tail = &w->first;
-        last->next = NULL;
-    }
+    gather(w);
+    group = cut_off(w, w->config.most_per_commit);
     pthread_mutex_unlock(&w->lock);
     return group;
+}
+
+/* Those that came while the group was run. */
+static struct db_write *late_comers(struct db_writer *w, size_t most)
+{
+    struct db_write *late;
+
+    pthread_mutex_lock(&w->lock);
+    late = cut_off(w, most);
+    pthread_mutex_unlock(&w->lock);
+    return late;
 }
 
 /* Undo the refused write and let it record that it was. */
@@ -79,6 +124,8 @@ static int run_one(struct db_writer *w, struct db_write *write, struct err *e)
 
 static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
 {
+    int64_t began_us;
+    size_t count = 0;
     int rc;
 
     if (db_run(w->db, e, "BEGIN IMMEDIATE", "") < 0)
@@ -86,11 +133,16 @@ static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
     for (struct db_write *write = group; write; write = write->next) {
         if (run_one(w, write, e) < 0)
             return -1;
+        count++;
+        if (!write->next)
+            write->next = late_comers(w, w->config.most_per_commit - count);
     }
     FAULT("writer.before-commit");
+    began_us = clock_mono_us();
     w->generation++;
     rc = db_run(w->db, e, "COMMIT", "");
     w->generation++;
+    w->commit_us = clock_mono_us() - began_us;
     FAULT("writer.after-commit");
     return rc;
 }
@@ -115,11 +167,15 @@ static void fail_group(struct db_writer *w, struct db_write *group, const struct
 static void count(struct db_writer *w, struct db_write *group, bool is_committed)
 {
     pthread_mutex_lock(&w->lock);
+    w->expected = w->waiting;
     w->counts.commits += is_committed;
     for (struct db_write *write = group; write; write = write->next) {
+        w->expected++;
         w->counts.writes++;
         w->counts.refused += write->outcome.code != ERR_NONE;
     }
+    if (w->expected > w->config.most_per_commit)
+        w->expected = w->config.most_per_commit;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -202,7 +258,9 @@ void db_writer_submit(struct db_writer *w, struct db_write *write)
     if (!late) {
         *w->tail = write;
         w->tail = &write->next;
-        pthread_cond_signal(&w->wake);
+        w->waiting++;
+        if (w->waiting == 1 || w->waiting >= w->expected)
+            pthread_cond_signal(&w->wake);
     }
     pthread_mutex_unlock(&w->lock);
     if (late) {

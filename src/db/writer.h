@@ -2,8 +2,9 @@
  *
  * Everybody hands in a struct db_write.  The writer takes what has gathered since its last
  * commit, opens one transaction, runs each write in a savepoint of its own (so that a refused
- * one leaves nothing behind and harms no other), commits once, and then tells each its outcome.
- * While the disk syncs, the next group gathers: the more clients, the larger the groups.
+ * one leaves nothing behind and harms no other), takes in whatever came meanwhile, commits
+ * once, and then tells each its outcome. While the disk syncs, the next group gathers: the more
+ * clients, the larger the groups.
  *
  * Invariants:
  *  1. done() with ERR_NONE is called only after the commit that holds the write is on disk.

@@ -11,6 +11,8 @@
 enum {
     MOST_BODY_BYTES = 256 * 1024 * 1024,
     MOST_HEAD_BYTES = 256 * 1024,
+    LARGE_BYTES = 64 * 1024,   /* a body of this size is worth ... */
+    BUFFER_BYTES = 512 * 1024, /* ... buffers of this: far fewer system calls */
 };
 
 struct http_client {
@@ -26,6 +28,7 @@ struct attempt {
     CURL *curl;
     bool too_large;
     bool refused; /* the sink wanted no more */
+    bool stopped; /* who watches wanted no more */
 };
 
 void http_client_config_init(struct http_client_config *config)
@@ -137,6 +140,17 @@ static int on_seek(void *context, curl_off_t offset, int origin)
                                                             : CURL_SEEKFUNC_FAIL;
 }
 
+static int
+on_progress(void *context, curl_off_t down, curl_off_t got, curl_off_t up, curl_off_t sent)
+{
+    struct attempt *at = context;
+
+    (void)down;
+    (void)up;
+    at->stopped = at->call->watch(at->call->watch_context, sent, got) < 0;
+    return at->stopped;
+}
+
 static void
 trace_lines(const struct http_client *client, char direction, const char *bytes, size_t len)
 {
@@ -224,6 +238,7 @@ static void set_options(struct http_client *client, struct attempt *at, char *er
 
     curl_easy_reset(curl); /* keeps the open connections */
     curl_easy_setopt(curl, CURLOPT_URL, at->call->url);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -237,6 +252,15 @@ static void set_options(struct http_client *client, struct attempt *at, char *er
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, at);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, at);
+    if (at->call->sink)
+        curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
+    if (at->call->body_len > LARGE_BYTES || at->call->body_file)
+        curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_BYTES);
+    if (at->call->watch) {
+        curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(curl, CURLOPT_XFERINFODATA, at);
+    }
     if (client->ca_file) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca_file);
         curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
@@ -256,11 +280,14 @@ static int describe(struct err *e,
                     CURLcode rc,
                     const char *detail)
 {
-    const char *url = at->call->url;
+    /* A query may hold a signature, and errors are shown around. */
+    auto_free char *url = xstrndup(at->call->url, strcspn(at->call->url, "?"));
     const char *text = detail[0] ? detail : curl_easy_strerror(rc);
 
     if (at->too_large)
         return err_set(e, ERR_TOO_LARGE, "the answer of %s is too large", url);
+    if (at->stopped)
+        return err_set(e, ERR_BUSY, "the request to %s was broken off", url);
     if (at->refused)
         return err_set(e, ERR_INTERNAL, "could not keep the answer of %s", url);
     if (rc == CURLE_OPERATION_TIMEDOUT)

@@ -8,6 +8,9 @@
  * connections are tried again with growing pauses, or after the Retry-After that the server
  * asked for; nothing else is, since a request that was sent may have had its effect.
  *
+ * A client keeps its connections open between calls.  The path of a URL is sent as given, dots
+ * and all.
+ *
  * Threads: one client belongs to one thread.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -58,6 +61,10 @@ struct http_call {
     int (*sink)(void *context, const void *bytes, size_t len);
     void *sink_context;
     size_t most_bytes; /* of a collected body; 0 = 256 MiB */
+    /* Told now and then how many bytes of the bodies have moved; returning -1 breaks the call
+     * off.  NULL = nobody watches. */
+    int (*watch)(void *context, int64_t sent_bytes, int64_t received_bytes);
+    void *watch_context;
 };
 
 struct http_answer {

@@ -226,25 +226,41 @@ static void the_generation_moves_with_each_commit_and_rests_at_even_numbers(void
     remove_place(&place);
 }
 
+/* Some 250 pages. */
+static int insert_fat(struct db_write *write, struct db *db, struct err *e)
+{
+    if (insert(write, db, e) < 0)
+        return -1;
+    return db_run(db, e, "INSERT INTO fat (x) VALUES (zeroblob(1000000))", "");
+}
+
 static void the_log_is_moved_into_the_database_once_it_is_long(void **state)
 {
-    enum { COUNT = 1500 }; /* a page or two each, alone in its commit: beyond the limit */
-    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, COUNT, 0, 0};
-    struct db_writer_config config = {.most_per_commit = 1};
+    enum { COUNT = 20 }; /* 5000 pages; see CHECKPOINT_PAGES */
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
+    struct db_writer_config config = {0};
     struct db_writer *writer = NULL;
     struct place place;
+    struct db *db = open_place(&place);
     struct stat file;
-    auto_free struct number *numbers = xcalloc(COUNT, sizeof(*numbers));
 
     (void)state;
-    assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
-    for (int i = 0; i < COUNT; i++) {
-        numbers[i] = (struct number){{insert, NULL, told, NULL, {0}}, i + 1, false, &m};
-        db_writer_submit(writer, &numbers[i].write);
+    assert_int_equal(db_script(db, "CREATE TABLE fat (x)", NULL), 0);
+    assert_int_equal(db_writer_new(db, &config, &writer, NULL), 0);
+    for (int i = 1; i <= COUNT; i++) {
+        struct number number = {{insert_fat, NULL, told, NULL, {0}}, i, false, &m};
+
+        if (i == COUNT / 2) {
+            assert_int_equal(stat(place.path, &file), 0);
+            assert_true(file.st_size < 100000); /* it is all still in the log */
+        }
+        m.left = 1;
+        db_writer_submit(writer, &number.write);
+        wait_all(&m);
     }
-    wait_all(&m);
+    assert_int_equal(m.ok, COUNT);
     assert_int_equal(stat(place.path, &file), 0);
-    assert_true(file.st_size > 4096); /* the first page is all there was before */
+    assert_true(file.st_size > 10 * 1000000);
     db_writer_free(writer);
     remove_place(&place);
 }
