@@ -1,15 +1,17 @@
 /* load - one request over and over on many kept connections, and how long the answers took.
  *
  *     load run PORT FILE CONNECTIONS THREADS SECONDS NAMES
+ *     load each PORT FILE CONNECTIONS NAMES
  *     load hold PORT FILE CONNECTIONS
  *
  * FILE is a whole HTTP/1.1 request.  "@@@@@@@@" in it is replaced by a number of eight digits,
  * each time another one: from 0 to NAMES - 1 and round again, or without end when NAMES is 0.
  * Each connection sends its next request when it has the whole answer to the last.
  *
- * run prints "requests N refused N us N seconds S p50_us N p99_us N", where refused counts
- * answers other than 2xx.  hold asks once on each connection, prints "held N", and keeps them
- * open until its standard input ends.
+ * run goes on for so many seconds, each until every number was sent once.  Both print "requests
+ * N refused N seconds S p50_us N p99_us N", where refused counts answers other than 2xx.  hold
+ * asks once on each connection, prints "held N", and keeps them open until its standard input
+ * ends.
  *
  * Plain http to 127.0.0.1.  Answers must have a Content-Length.
  *
@@ -22,6 +24,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,6 +39,7 @@ enum {
     IN_BYTES = 16 * 1024, /* the longest answer */
     DIGITS = 8,
     EVENTS = 64,
+    A_DAY_S = 24 * 60 * 60,
 };
 
 struct plan {
@@ -45,6 +49,7 @@ struct plan {
     long names;
     atomic_long next;
     int64_t end_us;
+    long end; /* of the numbers */
 };
 
 struct client {
@@ -162,7 +167,7 @@ static void *work(void *arg)
             if (!status)
                 continue;
             note(crew, client, status);
-            if (clock_mono_us() < crew->plan->end_us) {
+            if (clock_mono_us() < crew->plan->end_us && crew->plan->next < crew->plan->end) {
                 send_request(crew->plan, client, request);
             } else {
                 close(client->fd);
@@ -270,13 +275,19 @@ int main(int argc, char **argv)
     if (argc == 8 && str_equal(argv[1], "run")) {
         read_plan(&plan, argv[2], argv[3]);
         plan.names = strtol(argv[7], NULL, 10);
+        plan.end = LONG_MAX;
         run(&plan, (int)strtol(argv[4], NULL, 10), (int)strtol(argv[5], NULL, 10),
             strtod(argv[6], NULL));
+    } else if (argc == 6 && str_equal(argv[1], "each")) {
+        read_plan(&plan, argv[2], argv[3]);
+        plan.names = plan.end = strtol(argv[5], NULL, 10);
+        run(&plan, (int)strtol(argv[4], NULL, 10), 1, A_DAY_S);
     } else if (argc == 5 && str_equal(argv[1], "hold")) {
         read_plan(&plan, argv[2], argv[3]);
         hold(&plan, (int)strtol(argv[4], NULL, 10));
     } else {
         fprintf(stderr, "usage: load run PORT FILE CONNECTIONS THREADS SECONDS NAMES\n"
+                        "       load each PORT FILE CONNECTIONS NAMES\n"
                         "       load hold PORT FILE CONNECTIONS\n");
         return 2;
     }

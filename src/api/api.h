@@ -36,6 +36,12 @@ struct api_config {
     const char *const *backup_files;
     /* Stop serving and start anew, to take over a restored database. */
     void (*restart)(void *context);
+    /* Compare all stored data with what is known of it: one finding for what holds, one for
+     * each that does not.  Waits for the disk.  May be NULL. */
+    int (*scrub)(void (*finding)(const char *name, bool ok, const char *detail, void *to),
+                 void *to,
+                 void *context,
+                 struct err *e);
     void *context;
 };
 

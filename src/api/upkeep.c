@@ -69,8 +69,13 @@ static void examine(struct errand *errand)
 {
     auto_reader reader = {0};
 
-    if (store_pool_take(errand->call->api->config.pool, &reader, &errand->e) == 0)
-        store_check_invariants(reader.db, add_finding, task_of(errand), &errand->e);
+    const struct api_config *config = &errand->call->api->config;
+
+    if (store_pool_take(config->pool, &reader, &errand->e) < 0 ||
+        store_check_invariants(reader.db, add_finding, task_of(errand), &errand->e) < 0)
+        return;
+    if (config->scrub && http_req_query(errand->call->req, "storage"))
+        config->scrub(add_finding, task_of(errand), config->context, &errand->e);
 }
 
 static void tell_findings(struct errand *errand)

@@ -57,7 +57,10 @@ bool crypt_is_uuid(const char *text)
     return i == 36 && !text[36];
 }
 
+/* EVP_sha256() is looked up in the provider at every use, which costs more than the hash of a
+ * token. */
 static EVP_MD *sha256;
+static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
 
 static void fetch_sha256(void)
 {
@@ -66,11 +69,7 @@ static void fetch_sha256(void)
 
 void crypt_sha256(const void *bytes, size_t len, unsigned char digest[CRYPT_SHA256_BYTES])
 {
-    /* EVP_sha256() is looked up in the provider at every use, which costs more than the hash of
-     * a token. */
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, fetch_sha256);
+    pthread_once(&sha256_once, fetch_sha256);
     if (!sha256 || EVP_Digest(bytes, len, digest, NULL, sha256, NULL) != 1)
         abort();
 }
@@ -81,7 +80,8 @@ void crypt_hmac_sha256(const void *key,
                        size_t len,
                        unsigned char digest[CRYPT_SHA256_BYTES])
 {
-    if (!HMAC(EVP_sha256(), key, (int)key_len, bytes, len, digest, NULL))
+    pthread_once(&sha256_once, fetch_sha256);
+    if (!sha256 || !HMAC(sha256, key, (int)key_len, bytes, len, digest, NULL))
         abort();
 }
 

@@ -116,12 +116,13 @@ static int hex_digit(char c)
 int text_percent_decode(struct str *out, const char *text, size_t len, bool plus, struct err *e)
 {
     size_t start = out->len;
+    char *to = str_reserve(out, len);
 
     for (size_t i = 0; i < len; i++) {
         int high, low;
 
         if (text[i] != '%' && text[i] != '\0') {
-            str_add_char(out, plus && text[i] == '+' ? ' ' : text[i]);
+            *to++ = plus && text[i] == '+' ? ' ' : text[i];
             continue;
         }
         high = len - i > 2 ? hex_digit(text[i + 1]) : -1;
@@ -130,9 +131,11 @@ int text_percent_decode(struct str *out, const char *text, size_t len, bool plus
             str_truncate(out, start);
             return err_set(e, ERR_INVALID, "broken percent-encoding");
         }
-        str_add_char(out, (char)(high << 4 | low));
+        *to++ = (char)(high << 4 | low);
         i += 2;
     }
+    *to = '\0';
+    out->len = (size_t)(to - out->data);
     return 0;
 }
 

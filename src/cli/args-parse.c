@@ -163,7 +163,10 @@ static int take_values(struct args *args,
     args_value_clear(value);
     switch (value->row->kind) {
     case OPTION_FLAG:
-        if (inline_text)
+        /* azcopy's users write --recursive=true. */
+        if (inline_text && str_equal(inline_text, "false"))
+            return 0;
+        if (inline_text && !str_equal(inline_text, "true"))
             return args_fail(e, name, "the option %s takes no value", name);
         args_value_append(value, "true");
         return 0;
@@ -300,6 +303,19 @@ static int parse_command_word(struct args *args, const char *word, struct err *e
     return 0;
 }
 
+/* A word after a command may go on to one below it: "copy", then "list". */
+static bool enter_below(struct args *args, const char *word)
+{
+    auto_free char *path = xasprintf("%s %s", str_text(&args->path), word);
+    const struct command *command = args->positionals ? NULL : command_find(path);
+
+    if (!command)
+        return false;
+    enter(args, word);
+    args_learn(args, command);
+    return true;
+}
+
 static int parse_positional(struct args *args, const char *word, struct err *e)
 {
     size_t seen = 0;
@@ -344,7 +360,7 @@ int args_parse(int count, char *const words[], struct args **ret_args, struct er
         else if (!args->command)
             rc = parse_command_word(args, word, e);
         else
-            rc = parse_positional(args, word, e);
+            rc = enter_below(args, word) ? 0 : parse_positional(args, word, e);
         if (rc < 0)
             return -1;
         /* Help wins over whatever is wrong behind it, but the command may still have to come.

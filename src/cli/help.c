@@ -102,24 +102,6 @@ static void add_examples(struct str *out, const struct command *command)
         add_example(out, &command->examples[i]);
 }
 
-void help_command(struct str *out, const struct command *command)
-{
-    const struct option_row *row;
-    bool titled = false;
-
-    str_addf(out, "\nCommand\n    yard %s : %s\n", command->path, command->summary);
-    for (size_t i = 0; (row = command_option_at(command, i)) != global_option_at(0); i++) {
-        if (!titled)
-            str_add(out, "\nArguments\n");
-        titled = true;
-        add_option(out, row);
-    }
-    str_add(out, "\nGlobal Arguments\n");
-    for (size_t i = 0; (row = global_option_at(i)); i++)
-        add_option(out, row);
-    add_examples(out, command);
-}
-
 struct listing {
     struct str *out;
     bool groups; /* list the groups, or the commands */
@@ -136,6 +118,26 @@ static void list_child(void *context, const char *word, const char *summary, boo
         str_add(listing->out, is_group ? "\nSubgroups\n" : "\nCommands\n");
     listing->titled = true;
     add_pair(listing->out, word, summary);
+}
+
+void help_command(struct str *out, const struct command *command)
+{
+    const struct option_row *row;
+    struct listing below = {.out = out};
+    bool titled = false;
+
+    str_addf(out, "\nCommand\n    yard %s : %s\n", command->path, command->summary);
+    command_children(command->path, list_child, &below);
+    for (size_t i = 0; (row = command_option_at(command, i)) != global_option_at(0); i++) {
+        if (!titled)
+            str_add(out, "\nArguments\n");
+        titled = true;
+        add_option(out, row);
+    }
+    str_add(out, "\nGlobal Arguments\n");
+    for (size_t i = 0; (row = global_option_at(i)); i++)
+        add_option(out, row);
+    add_examples(out, command);
 }
 
 static void add_group_examples(struct str *out, const char *path)

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/call.h"
+#include "cli/storage-headers.h"
 #include "cli/storage-shape.h"
 #include "cli/storage-verb.h"
 #include "cli/storage-wire.h"
@@ -29,24 +30,16 @@ static const char *name_of(const struct call *call)
 static int container_create(struct call *call, json_t **ret_result, struct err *e)
 {
     const char *access = args_get(call->args, "public-access");
-    const char **headers = storage_metadata_headers(call);
+    auto_headers headers = {0};
     auto_link link = {0};
-    int rc = storage_link_open(call, STORAGE_BLOB, &link, e);
 
-    if (rc == 0 && !str_equal(access, "off")) {
-        size_t count = 0;
-
-        while (headers[count])
-            count++;
-        headers = xreallocarray(headers, count + 2, sizeof(*headers));
-        headers[count] = xasprintf("x-ms-blob-public-access: %s", access);
-        headers[count + 1] = NULL;
-    }
-    if (rc == 0)
-        rc = storage_create(call, link.wire, name_of(call), NULL, CONTAINER, headers, ret_result,
-                            e);
-    storage_headers_free(headers);
-    return rc;
+    if (headers_add_metadata(&headers, call, e) < 0 ||
+        storage_link_open(call, STORAGE_BLOB, &link, e) < 0)
+        return -1;
+    if (!str_equal(access, "off"))
+        headers_add(&headers, "x-ms-blob-public-access: %s", access);
+    return storage_create(call, link.wire, name_of(call), NULL, CONTAINER, headers.rows,
+                          ret_result, e);
 }
 
 static int container_list(struct call *call, json_t **ret_result, struct err *e)
@@ -146,7 +139,8 @@ const struct command container_commands[] = {
     {
         .path = "storage container delete",
         .summary = "Delete a container with all its blobs.",
-        .options = OPTIONS(&storage_container, &storage_fail_not_exist, STORAGE_ACCOUNT_OPTIONS),
+        .options =
+            OPTIONS(&storage_container, &storage_fail_not_exist, STORAGE_ACCOUNT_OPTIONS),
         .examples = {{"Delete it.",
                       "yard storage container delete -n images --account-name recipestore"}},
         .run = container_delete,

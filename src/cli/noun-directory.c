@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/call.h"
+#include "cli/storage-headers.h"
 #include "cli/storage-shape.h"
 #include "cli/storage-verb.h"
 #include "cli/storage-wire.h"
@@ -31,15 +32,14 @@ static const char *share_of(const struct call *call)
 
 static int directory_create(struct call *call, json_t **ret_result, struct err *e)
 {
-    const char **headers = storage_metadata_headers(call);
+    auto_headers headers = {0};
     auto_link link = {0};
-    int rc = storage_link_open(call, STORAGE_FILE, &link, e);
 
-    if (rc == 0)
-        rc = storage_create(call, link.wire, share_of(call), args_get(call->args, "name"),
-                            DIRECTORY, headers, ret_result, e);
-    storage_headers_free(headers);
-    return rc;
+    if (headers_add_metadata(&headers, call, e) < 0 ||
+        storage_link_open(call, STORAGE_FILE, &link, e) < 0)
+        return -1;
+    return storage_create(call, link.wire, share_of(call), args_get(call->args, "name"),
+                          DIRECTORY, headers.rows, ret_result, e);
 }
 
 static int directory_list(struct call *call, json_t **ret_result, struct err *e)
@@ -109,8 +109,8 @@ const struct command directory_commands[] = {
     {
         .path = "storage directory delete",
         .summary = "Delete an empty folder.",
-        .options =
-            OPTIONS(&storage_share_name, &name, &storage_fail_not_exist, STORAGE_ACCOUNT_OPTIONS),
+        .options = OPTIONS(
+            &storage_share_name, &name, &storage_fail_not_exist, STORAGE_ACCOUNT_OPTIONS),
         .examples = {{"Delete it.", "yard storage directory delete -s scripts -n horovod"}},
         .run = directory_delete,
     },

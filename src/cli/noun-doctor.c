@@ -162,7 +162,11 @@ static void check_yard(json_t *checks, struct call *call)
     struct rest *rest;
     struct err e;
 
-    if (call_rest(call, &rest, &e) < 0 || rest_list(rest, "/yard/doctor", &theirs, &e) < 0) {
+    if (call_rest(call, &rest, &e) < 0 ||
+        rest_list(rest,
+                  args_flag(call->args, "storage") ? "/yard/doctor?storage=true"
+                                                   : "/yard/doctor",
+                  &theirs, &e) < 0) {
         report(checks, "yard", false, "%s", e.msg);
         return;
     }
@@ -226,12 +230,20 @@ static int doctor(struct call *call, json_t **ret_result, struct err *e)
     return 0;
 }
 
+static const struct option_row storage = {
+    .names = "--storage",
+    .kind = OPTION_FLAG,
+    .help = "Also compare all stored files with what is known of them. Reads every folder.",
+};
+
 const struct command doctor_commands[] = {
     {
         .path = "doctor",
         .summary = "Check the installation and the yard's invariants.",
         .examples = {{"Check everything.", "yard doctor"},
+                     {"The data too.", "yard doctor --storage"},
                      {"What is wrong, for programs.", "yard doctor --query \"[?!ok]\""}},
+        .options = OPTIONS(&storage),
         .run = doctor,
         .table = "{Name: name, Ok: ok, Detail: detail}",
     },

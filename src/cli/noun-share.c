@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cli/args.h"
 #include "cli/call.h"
+#include "cli/storage-headers.h"
 #include "cli/storage-shape.h"
 #include "cli/storage-verb.h"
 #include "cli/storage-wire.h"
@@ -26,7 +27,7 @@ static const char *name_of(const struct call *call)
     return args_get(call->args, "name");
 }
 
-static int quota_header(const struct args *args, char **ret_header, struct err *e)
+static int add_quota(struct headers *headers, const struct args *args, struct err *e)
 {
     const char *text = args_get(args, "quota");
     char *end;
@@ -38,29 +39,20 @@ static int quota_header(const struct args *args, char **ret_header, struct err *
     if (*end || gib < 1 || gib > 102400)
         return args_fail(e, "--quota", "--quota: \"%.64s\" is not a number from 1 to 102400",
                          text);
-    *ret_header = xasprintf("x-ms-share-quota: %ld", gib);
+    headers_add(headers, "x-ms-share-quota: %ld", gib);
     return 0;
 }
 
 static int share_create(struct call *call, json_t **ret_result, struct err *e)
 {
-    const char **metadata = storage_metadata_headers(call);
-    const char *headers[24] = {0};
-    auto_free char *limit = NULL;
+    auto_headers headers = {0};
     auto_link link = {0};
-    size_t count = 0;
-    int rc = quota_header(call->args, &limit, e);
 
-    if (limit)
-        headers[count++] = limit;
-    for (size_t i = 0; metadata[i] && count + 1 < ARRAY_SIZE(headers); i++)
-        headers[count++] = metadata[i];
-    if (rc == 0)
-        rc = storage_link_open(call, STORAGE_FILE, &link, e);
-    if (rc == 0)
-        rc = storage_create(call, link.wire, name_of(call), NULL, SHARE, headers, ret_result, e);
-    storage_headers_free(metadata);
-    return rc;
+    if (add_quota(&headers, call->args, e) < 0 || headers_add_metadata(&headers, call, e) < 0 ||
+        storage_link_open(call, STORAGE_FILE, &link, e) < 0)
+        return -1;
+    return storage_create(call, link.wire, name_of(call), NULL, SHARE, headers.rows, ret_result,
+                          e);
 }
 
 static int share_list(struct call *call, json_t **ret_result, struct err *e)

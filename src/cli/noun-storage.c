@@ -12,6 +12,7 @@
 #include "cli/call.h"
 #include "cli/rest.h"
 #include "cli/shape.h"
+#include "cli/storage-account.h"
 
 #include <string.h>
 
@@ -320,6 +321,38 @@ static int generate_sas(struct call *call, json_t **ret_result, struct err *e)
     return 0;
 }
 
+static int show_connection_string(struct call *call, json_t **ret_result, struct err *e)
+{
+    bool is_second = str_equal(args_get(call->args, "key"), "key2") ||
+                     str_equal(args_get(call->args, "key"), "secondary");
+    auto_json json_t *account = NULL, *answer = NULL;
+    const json_t *endpoints;
+    auto_free char *text = NULL;
+    struct storage_account known = {.name = (char *)args_get(call->args, "name")};
+
+    if (account_call(call, "name", "GET", "", NULL, &account, e) < 0 ||
+        account_call(call, "name", "POST", "/listKeys", NULL, &answer, e) < 0)
+        return -1;
+    endpoints = json_object_get(json_object_get(account, "properties"), "primaryEndpoints");
+    known.endpoints[STORAGE_BLOB] =
+        (char *)json_string_value(json_object_get(endpoints, "blob"));
+    known.endpoints[STORAGE_FILE] =
+        (char *)json_string_value(json_object_get(endpoints, "file"));
+    known.secret = (char *)json_string_value(json_object_get(
+        json_array_get(json_object_get(answer, "keys"), is_second ? 1 : 0), "value"));
+    if (!known.secret)
+        return err_set(e, ERR_INTERNAL, "the account has no such key");
+    text = storage_account_text(&known);
+    *ret_result = json_pack("{s:s}", "connectionString", text);
+    return 0;
+}
+
+static const struct option_row connection_key = {
+    .names = "--key",
+    .help = "Which key to put in.",
+    .choices = "key1 key2 primary secondary",
+    .default_text = "key1",
+};
 static const struct option_row renew_key = {
     .names = "--key",
     .help = "Which key to make anew.",
@@ -447,6 +480,16 @@ const struct command storage_commands[] = {
         .examples = {{"Print true or false.", "yard storage account check-name -n recipestore "
                                               "--query nameAvailable"}},
         .run = account_check_name,
+    },
+    {
+        .path = "storage account show-connection-string",
+        .summary = "Show account, key and addresses in the one line that clients take.",
+        .options = OPTIONS(&name, &resource_group, &connection_key),
+        .examples = {{"Hand it to a program.",
+                      "yard storage account show-connection-string -n recipestore --query "
+                      "connectionString -o tsv"}},
+        .run = show_connection_string,
+        .ids = account_ids,
     },
     {
         .path = "storage account keys list",

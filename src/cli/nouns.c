@@ -10,9 +10,13 @@
 #include <string.h>
 
 static const struct command *const nouns[] = {
-    daemon_commands,    group_commands,  storage_commands, batchai_commands, account_commands,
-    configure_commands, login_commands,  rest_commands,    query_commands,   token_commands,
-    audit_commands,     doctor_commands, backup_commands,  meta_commands,
+    daemon_commands,    group_commands,      storage_commands, container_commands,
+    blob_commands,      blob_batch_commands, share_commands,   directory_commands,
+    file_commands,      file_batch_commands, copy_commands,    sync_commands,
+    data_commands,      mount_commands,      batchai_commands, account_commands,
+    configure_commands, login_commands,      rest_commands,    query_commands,
+    token_commands,     audit_commands,      doctor_commands,  backup_commands,
+    meta_commands,
 };
 
 static const struct group groups[] = {
@@ -20,6 +24,11 @@ static const struct group groups[] = {
     {"storage", "Manage storage."},
     {"storage account", "Manage storage accounts."},
     {"storage account keys", "Manage the keys of a storage account."},
+    {"storage container", "Manage containers of blobs."},
+    {"storage blob", "Send, fetch and manage blobs."},
+    {"storage share", "Manage file shares."},
+    {"storage directory", "Manage the folders of a file share."},
+    {"storage file", "Send, fetch and manage the files of a share."},
     {"batchai", "Manage training: workspaces and experiments."},
     {"batchai workspace", "Manage workspaces."},
     {"batchai experiment", "Manage experiments."},

@@ -33,7 +33,8 @@ static void replace(char **field, const char *text)
     *field = xstrdup(text);
 }
 
-static void set_endpoint(struct storage_account *a, enum storage_service service, const char *url)
+static void
+set_endpoint(struct storage_account *a, enum storage_service service, const char *url)
 {
     if (!url || !*url)
         return;
@@ -42,14 +43,14 @@ static void set_endpoint(struct storage_account *a, enum storage_service service
         a->endpoints[service][len - 1] = '\0';
 }
 
-static void
-set_secret(struct storage_account *a, enum storage_auth auth, const char *secret)
+static void set_secret(struct storage_account *a, enum storage_auth auth, const char *secret)
 {
     a->auth = auth;
     replace(&a->secret, auth == STORAGE_AUTH_SAS && *secret == '?' ? secret + 1 : secret);
 }
 
-static void set_default_endpoints(struct storage_account *a, const char *protocol, const char *suffix)
+static void
+set_default_endpoints(struct storage_account *a, const char *protocol, const char *suffix)
 {
     for (int s = STORAGE_BLOB; s <= STORAGE_FILE; s++) {
         if (!a->endpoints[s])
@@ -72,10 +73,13 @@ static char *text_part(const char *text, const char *name)
     return NULL;
 }
 
-int storage_account_of_text(const char *text, struct storage_account **ret_account, struct err *e)
+int storage_account_of_text(const char *text,
+                            struct storage_account **ret_account,
+                            struct err *e)
 {
     autoptr(storage_account) a = xcalloc(1, sizeof(*a));
-    auto_free char *key = text_part(text, "AccountKey"), *blob = text_part(text, "BlobEndpoint");
+    auto_free char *key = text_part(text, "AccountKey"),
+                   *blob = text_part(text, "BlobEndpoint");
     auto_free char *sas = text_part(text, "SharedAccessSignature");
     auto_free char *file = text_part(text, "FileEndpoint");
     auto_free char *protocol = text_part(text, "DefaultEndpointsProtocol");
@@ -90,9 +94,10 @@ int storage_account_of_text(const char *text, struct storage_account **ret_accou
         a->name = take_ptr(&address.account);
     }
     if (!a->name || (!key && !sas))
-        return err_set(e, ERR_INVALID,
-                       "the connection string needs AccountName and AccountKey, or a "
-                       "SharedAccessSignature; see: yard storage account show-connection-string");
+        return err_set(
+            e, ERR_INVALID,
+            "the connection string needs AccountName and AccountKey, or a "
+            "SharedAccessSignature; see: yard storage account show-connection-string");
     set_endpoint(a, STORAGE_BLOB, blob);
     set_endpoint(a, STORAGE_FILE, file);
     set_default_endpoints(a, protocol ? protocol : "https", suffix ? suffix : CLOUD_SUFFIX);
@@ -106,15 +111,17 @@ int storage_account_of_text(const char *text, struct storage_account **ret_accou
 
 char *storage_account_text(const struct storage_account *a)
 {
-    auto_str text = {0};
+    static const char *const names[] = {"BlobEndpoint", "FileEndpoint"};
     const char *blob = a->endpoints[STORAGE_BLOB];
+    auto_str text = {0};
 
     str_addf(&text, "DefaultEndpointsProtocol=%s;AccountName=%s;AccountKey=%s",
              blob && str_starts(blob, "https:") ? "https" : "http", a->name, a->secret);
     for (int s = STORAGE_BLOB; s <= STORAGE_FILE; s++) {
-        if (a->endpoints[s])
-            str_addf(&text, ";%sEndpoint=%s/", s == STORAGE_BLOB ? "Blob" : "File",
-                     a->endpoints[s]);
+        const char *url = a->endpoints[s];
+
+        if (url)
+            str_addf(&text, ";%s=%s%s", names[s], url, str_ends(url, "/") ? "" : "/");
     }
     return str_take(&text);
 }
@@ -183,21 +190,23 @@ static int use_token(const struct place *place, struct storage_account *a, struc
 {
     if (!place->token)
         return err_set(e, ERR_UNAUTHORIZED, "there is no token; come in with: yard login URL");
-    if (!may_get_token(a->endpoints[STORAGE_BLOB]) || !may_get_token(a->endpoints[STORAGE_FILE]))
-        return err_set(e, ERR_FORBIDDEN,
-                       "the account \"%s\" is reached over plain http, where the token would be "
-                       "seen; use a shared access signature",
-                       a->name);
+    if (!may_get_token(a->endpoints[STORAGE_BLOB]) ||
+        !may_get_token(a->endpoints[STORAGE_FILE]))
+        return err_set(
+            e, ERR_FORBIDDEN,
+            "the account \"%s\" is reached over plain http, where the token would be "
+            "seen; use a shared access signature",
+            a->name);
     set_secret(a, STORAGE_AUTH_TOKEN, place->token);
     return 0;
 }
 
 /* Ask the yard for the account's key; who may not see keys comes with the token. */
-static int use_own_key(struct call *call, const json_t *row, struct storage_account *a, struct err *e)
+static int
+use_own_key(struct call *call, const json_t *row, struct storage_account *a, struct err *e)
 {
     const char *id = json_string_value(json_object_get(row, "id"));
-    auto_free char *path =
-        xasprintf("%s/listKeys?api-version=%s", id ? id : "", ARM_STORAGE);
+    auto_free char *path = xasprintf("%s/listKeys?api-version=%s", id ? id : "", ARM_STORAGE);
     auto_json json_t *answer = NULL;
     const char *key;
     struct rest *rest;
@@ -210,8 +219,8 @@ static int use_own_key(struct call *call, const json_t *row, struct storage_acco
             return use_token(place, a, e);
         return -1;
     }
-    key = json_string_value(json_object_get(
-        json_array_get(json_object_get(answer, "keys"), 0), "value"));
+    key = json_string_value(
+        json_object_get(json_array_get(json_object_get(answer, "keys"), 0), "value"));
     if (!key)
         return err_set(e, ERR_INTERNAL, "the account \"%s\" has no key", a->name);
     set_secret(a, STORAGE_AUTH_KEY, key);
@@ -245,9 +254,11 @@ choose_row(struct call *call, json_t *rows, const char *name, json_t **ret_row, 
     }
     json_array_foreach(rows, i, row) str_addf(&names, "%s%s", i ? ", " : "", name_in(row));
     if (!names.len)
-        return err_set(e, ERR_NOT_FOUND,
-                       "there is no storage account; make one with: yard storage account create");
-    return args_fail(e, "--account-name", "which account? take --account-name with one of: %.300s",
+        return err_set(
+            e, ERR_NOT_FOUND,
+            "there is no storage account; make one with: yard storage account create");
+    return args_fail(e, "--account-name",
+                     "which account? take --account-name with one of: %.300s",
                      str_text(&names));
 }
 
@@ -304,7 +315,8 @@ static void override_endpoint(const struct args *args, struct storage_account *a
     set_endpoint(a, STORAGE_FILE, url);
 }
 
-/* A key or SAS is there, the addresses are not: the yard may know them, else it is the cloud. */
+/* A key or SAS is there, the addresses are not: the yard may know them, else it is the cloud.
+ */
 static int with_secret(struct call *call,
                        const struct given *given,
                        struct storage_account **ret_account,
@@ -377,7 +389,8 @@ int storage_account_of_args(struct call *call,
 
 /* --- for URLs --- */
 
-static bool is_endpoint_of(const struct address *address, const json_t *row, enum storage_service service)
+static bool
+is_endpoint_of(const struct address *address, const json_t *row, enum storage_service service)
 {
     auto_address known = {0};
 
@@ -439,14 +452,21 @@ static bool use_environment(struct storage_account *a)
 
 static int no_credential(const struct address *address, const struct err *why, struct err *e)
 {
+    if (why->msg[0])
+        return err_set(
+            e, ERR_UNAUTHORIZED,
+            "nothing lets us into %.200s: there is no shared access signature in the "
+            "URL, and the yard cannot be asked: %.200s",
+            address->endpoint, why->msg);
     return err_set(e, ERR_UNAUTHORIZED,
-                   "nothing lets us into %.200s: it is no account of this yard%s%.150s%s; add a "
-                   "shared access signature to the URL",
-                   address->endpoint, why->msg[0] ? " (" : "", why->msg, why->msg[0] ? ")" : "");
+                   "nothing lets us into %.200s: it is no account of this yard; add a shared "
+                   "access signature to the URL",
+                   address->endpoint);
 }
 
 /* The yard's row of the account the address names, or NULL. */
-static json_t *own_row(struct call *call, struct address *address, json_t **rows, struct err *why)
+static json_t *
+own_row(struct call *call, struct address *address, json_t **rows, struct err *why)
 {
     json_t *row;
 

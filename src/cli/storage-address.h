@@ -29,12 +29,12 @@ struct address {
     /* Local: as typed.  Remote: decoded, below the container, without slashes at its ends.  The
      * pattern is not in it.  Never NULL. */
     char *path;
-    char *pattern;     /* of the last segment: "*", "*.jpg"; NULL = none */
+    char *pattern;      /* of the last segment: "*", "*.jpg"; NULL = none */
     bool ends_in_slash; /* a folder is meant, whatever is there */
 
     /* Of a URL only. */
-    char *endpoint;  /* with the account, without slash: "http://127.0.0.1:10000/account" */
-    char *host;      /* with its port */
+    char *endpoint; /* with the account, without slash: "http://127.0.0.1:10000/account" */
+    char *host;     /* with its port */
     char *account;
     char *container; /* or share; "" = the account as a whole */
     char *sas;       /* without '?'; NULL = none */

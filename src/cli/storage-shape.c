@@ -83,7 +83,8 @@ static const struct field blob_fields[] = {
     CONTENT_FIELDS,
     CHANGE_FIELDS,
     LEASE_FIELDS,
-    {"properties.appendBlobCommittedBlockCount", NULL, "x-ms-blob-committed-block-count", NUMBER},
+    {"properties.appendBlobCommittedBlockCount", NULL, "x-ms-blob-committed-block-count",
+     NUMBER},
     {"properties.blobTier", "Properties/AccessTier", "x-ms-access-tier", TEXT},
     {"properties.blobTierChangeTime", "Properties/AccessTierChangeTime",
      "x-ms-access-tier-change-time", TIME},
@@ -143,9 +144,9 @@ static const struct {
     const struct field *fields;
     const char *type; /* az's word for it; NULL = it has none */
 } kinds[] = {
-    {"Blob", blob_fields, NULL},     {"BlobPrefix", prefix_fields, NULL},
+    {"Blob", blob_fields, NULL},           {"BlobPrefix", prefix_fields, NULL},
     {"Container", container_fields, NULL}, {"Share", share_fields, NULL},
-    {"File", file_fields, "file"},   {"Directory", folder_fields, "dir"},
+    {"File", file_fields, "file"},         {"Directory", folder_fields, "dir"},
 };
 
 json_t *storage_shape_time(const char *http)
@@ -213,7 +214,8 @@ static const struct field *fields_of(const char *kind, json_t *result)
 static json_t *begin(const char *name, const char *container)
 {
     json_t *shown = json_string(name);
-    json_t *result = json_pack("{s:o, s:{}}", "name", shown ? shown : json_string("?"), "metadata");
+    json_t *result =
+        json_pack("{s:o, s:{}}", "name", shown ? shown : json_string("?"), "metadata");
 
     if (container)
         json_object_set_new(result, "container", json_string(container));

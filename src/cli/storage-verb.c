@@ -94,6 +94,58 @@ const struct option_row storage_no_progress = {
     .kind = OPTION_FLAG,
 };
 
+const struct option_row storage_pattern = {
+    .names = "--pattern",
+    .help = "Only what fits: *, ?, [abc] and [!abc], over the whole path.",
+};
+const struct option_row storage_dry_run = {
+    .names = "--dryrun --dry-run",
+    .help = "Say what would be done, and do nothing.",
+    .kind = OPTION_FLAG,
+};
+const struct option_row storage_destination_path = {
+    .names = "--destination-path",
+    .help = "Folder there that everything goes into.",
+};
+const struct option_row storage_max_connections = {
+    .names = "--max-connections",
+    .help = "How many go at once.",
+    .default_text = "16",
+};
+const struct option_row storage_batch_source = {
+    .names = "--source -s",
+    .help = "The folder to send.",
+    .required = true,
+};
+const struct option_row storage_batch_destination = {
+    .names = "--destination -d",
+    .help = "Container or share that it goes to: its name, or its URL.",
+    .required = true,
+};
+const struct option_row storage_batch_folder_source = {
+    .names = "--source -s",
+    .help = "Container or share, or a folder in it: its name, or its URL.",
+    .required = true,
+};
+const struct option_row storage_batch_folder_destination = {
+    .names = "--destination -d",
+    .help = "The folder to put everything into.",
+    .required = true,
+};
+
+int storage_parallel(struct call *call, int *ret_parallel, struct err *e)
+{
+    const char *text = args_get(call->args, "max-connections");
+    char *end;
+    long count = strtol(text, &end, 10);
+
+    if (*end || count < 1 || count > 256)
+        return args_fail(e, "--max-connections",
+                         "--max-connections: \"%.64s\" is not a number from 1 to 256", text);
+    *ret_parallel = (int)count;
+    return 0;
+}
+
 void (*storage_trace(const struct call *call))(const char *line)
 {
     return args_flag(call->args, "debug") ? term_debug : NULL;
@@ -210,7 +262,8 @@ static int see_entry(void *context, const struct listing_entry *entry, struct er
     if (listing->only && !str_equal(listing->only, listing_kind(entry)))
         return 0;
     json_array_append_new(
-        found->items, storage_shape_entry(entry, listing->are_blobs ? listing->container : NULL));
+        found->items,
+        storage_shape_entry(entry, listing->are_blobs ? listing->container : NULL));
     return listing->most && json_array_size(found->items) >= listing->most;
 }
 
@@ -236,29 +289,6 @@ int storage_list(struct wire *wire,
         return -1;
     *ret_result = json_incref(items);
     return 0;
-}
-
-const char **storage_metadata_headers(struct call *call)
-{
-    size_t count, used = 0;
-    const char *const *texts = args_list(call->args, "metadata", &count);
-    const char **headers = xcalloc(count + 1, sizeof(*headers));
-
-    for (size_t i = 0; i < count; i++) {
-        const char *equals = strchr(texts[i], '=');
-
-        if (equals && equals > texts[i])
-            headers[used++] = xasprintf("x-ms-meta-%.*s: %s", (int)(equals - texts[i]), texts[i],
-                                        equals + 1);
-    }
-    return headers;
-}
-
-void storage_headers_free(const char **headers)
-{
-    for (size_t i = 0; headers && headers[i]; i++)
-        free((char *)headers[i]);
-    free(headers);
 }
 
 int storage_most_results(struct call *call, size_t *ret_most, struct err *e)
@@ -336,8 +366,8 @@ static int check_time(const struct args *args, const char *key, struct err *e)
 
     if (!text || clock_parse_iso(text, &ignored, NULL) == 0)
         return 0;
-    return args_fail(e, key, "--%s: \"%.64s\" is not a time; write it like 2030-01-31T12:00Z", key,
-                     text);
+    return args_fail(e, key, "--%s: \"%.64s\" is not a time; write it like 2030-01-31T12:00Z",
+                     key, text);
 }
 
 /* Fill in what the options say.  Those of the answers' headers are not everywhere. */
@@ -385,7 +415,8 @@ int storage_make_sas(struct call *call,
         storage_link_open(call, service, &link, e) < 0)
         return -1;
     if (link.account->auth != STORAGE_AUTH_KEY)
-        return err_set(e, ERR_INVALID, "a shared access signature is made with the account's key");
+        return err_set(e, ERR_INVALID,
+                       "a shared access signature is made with the account's key");
     resource = xasprintf("/%s/%s/%s%s%s", storage_service_name(service), link.account->name,
                          container, path ? "/" : "", path ? path : "");
     sas.resource = resource;

@@ -26,8 +26,10 @@ extern const struct option_row storage_account_name, storage_account_key,
         &storage_sas_token, &storage_auth_mode, &storage_endpoint
 
 extern const struct option_row storage_container, storage_container_name, storage_share,
-    storage_share_name, storage_metadata, storage_fail_on_exist, storage_fail_not_exist, storage_prefix,
-    storage_num_results, storage_no_progress;
+    storage_share_name, storage_metadata, storage_fail_on_exist, storage_fail_not_exist,
+    storage_prefix, storage_num_results, storage_no_progress, storage_pattern, storage_dry_run,
+    storage_destination_path, storage_max_connections, storage_batch_source,
+    storage_batch_destination, storage_batch_folder_source, storage_batch_folder_destination;
 
 /* Of generate-sas. */
 extern const struct option_row storage_sas_permissions, storage_sas_expiry, storage_sas_start,
@@ -85,24 +87,22 @@ int storage_delete(struct wire *wire,
 /* A list as az prints it. */
 struct storage_listing {
     const char *container, *path;
-    const char *query;     /* without prefix */
-    const char *prefix;    /* of the names; NULL = none */
-    const char *only;      /* of this kind, see storage-listing.h; NULL = all */
-    size_t most;           /* 0 = all */
-    bool are_blobs;        /* each is told its container */
+    const char *query;  /* without prefix */
+    const char *prefix; /* of the names; NULL = none */
+    const char *only;   /* of this kind, see storage-listing.h; NULL = all */
+    size_t most;        /* 0 = all */
+    bool are_blobs;     /* each is told its container */
 };
 int storage_list(struct wire *wire,
                  const struct storage_listing *listing,
                  json_t **ret_result,
                  struct err *e);
 
-/* --metadata a=b as "x-ms-meta-a: b"; a NULL-ended list that the caller frees with
- * storage_headers_free. */
-const char **storage_metadata_headers(struct call *call);
-void storage_headers_free(const char **headers);
-
 /* --num-results: "*" and the default of az mean their number. */
 int storage_most_results(struct call *call, size_t *ret_most, struct err *e);
+
+/* --max-connections, 16 when it is not given. */
+int storage_parallel(struct call *call, int *ret_parallel, struct err *e);
 
 /* The SAS that the options describe, or with --full-uri the URL that carries it.  kind is sr:
  * c b s f. */
@@ -113,6 +113,5 @@ int storage_make_sas(struct call *call,
                      const char *path,
                      json_t **ret_result,
                      struct err *e);
-
 
 #endif

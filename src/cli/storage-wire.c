@@ -2,7 +2,6 @@
 #include "cli/storage-wire.h"
 
 #include "base/clock.h"
-#include "base/crypt.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/storage-account.h"
@@ -14,7 +13,7 @@
 #include <time.h>
 
 enum {
-    MOST_HEADERS = 32,
+    MOST_HEADERS = 160,
     FIRST_PAUSE_MS = 200,
     LONGEST_PAUSE_MS = 5 * 1000,
     MOST_MESSAGE = 300,
@@ -60,7 +59,8 @@ int wire_new(const struct wire_config *config, struct wire **ret_wire, struct er
     wire->moved = config->moved;
     wire->context = config->context;
     if (!account->endpoints[config->service])
-        return err_set(e, ERR_INVALID, "the account \"%s\" does not tell where its %s service is",
+        return err_set(e, ERR_INVALID,
+                       "the account \"%s\" does not tell where its %s service is",
                        account->name, storage_service_name(config->service));
     if (account->auth == STORAGE_AUTH_KEY &&
         text_base64_decode(&wire->key, account->secret, NULL) < 0)
@@ -148,9 +148,9 @@ int wire_readable_url(const struct wire *wire,
     const struct storage_account *account = wire->account;
     bool is_blob = wire->service == STORAGE_BLOB;
     auto_free char *plain = wire_url(wire, container, path);
-    auto_free char *resource = xasprintf("/%s/%s/%s%s%s", storage_service_name(wire->service),
-                                         account->name, container, is_blob ? "" : "/",
-                                         is_blob ? "" : path);
+    auto_free char *resource =
+        xasprintf("/%s/%s/%s%s%s", storage_service_name(wire->service), account->name,
+                  container, is_blob ? "" : "/", is_blob ? "" : path);
     auto_str url = {0}, token = {0};
     char expiry[CLOCK_ISO_BYTES];
     int64_t end_ms = clock_wall_ms() + READABLE_MS;
@@ -202,7 +202,8 @@ static void PRINTF_LIKE(2, 3) add_header(struct outgoing *out, const char *forma
 }
 
 /* Authorization: SharedKey, over what the request will carry. */
-static void sign(const struct wire *wire, const struct wire_request *request, struct outgoing *out)
+static void
+sign(const struct wire *wire, const struct wire_request *request, struct outgoing *out)
 {
     struct sharedkey_header headers[MOST_HEADERS];
     char *names[MOST_HEADERS] = {0};
@@ -217,8 +218,7 @@ static void sign(const struct wire *wire, const struct wire_request *request, st
         .raw_query = query ? query + 1 : "",
         .account = wire->account->name,
     };
-    auto_str text = {0}, signature = {0};
-    unsigned char digest[CRYPT_SHA256_BYTES];
+    auto_str text = {0};
 
     for (size_t i = 0; i < out->count; i++) {
         const char *colon = strchr(out->headers[i], ':');
@@ -228,11 +228,8 @@ static void sign(const struct wire *wire, const struct wire_request *request, st
     }
     headers[out->count] = (struct sharedkey_header){"Content-Length", length};
     signed_part.header_count = out->count + (request->body_len > 0);
-    sharedkey_string(&signed_part, false, SHAREDKEY_CULTURE, &text);
-    crypt_hmac_sha256(str_text(&wire->key), wire->key.len, str_text(&text), text.len, digest);
-    text_base64(&signature, digest, sizeof(digest));
-    add_header(out, "Authorization: SharedKey %s:%s", wire->account->name,
-               str_text(&signature));
+    sharedkey_sign(&signed_part, str_text(&wire->key), wire->key.len, &text);
+    add_header(out, "Authorization: %s", str_text(&text));
     for (size_t i = 0; i < MOST_HEADERS; i++)
         free(names[i]);
 }
@@ -340,7 +337,8 @@ static int answer_failed(struct wire *wire, const struct http_answer *answer, st
         cut_element(str_text(&answer->body), "Code", wire->code, sizeof(wire->code));
     cut_element(str_text(&answer->body), "Message", message, sizeof(message));
     return err_set(e, code_of_status(answer->status), "(%s) %s",
-                   wire->code[0] ? wire->code : err_info(code_of_status(answer->status))->reason,
+                   wire->code[0] ? wire->code
+                                 : err_info(code_of_status(answer->status))->reason,
                    message[0] ? message : "the storage service refused it");
 }
 
@@ -351,7 +349,8 @@ static bool is_stopped(const struct wire *wire)
     return wire->stop && atomic_load(wire->stop);
 }
 
-static int attempt(struct wire *wire, struct flow *flow, struct http_answer *answer, struct err *e)
+static int
+attempt(struct wire *wire, struct flow *flow, struct http_answer *answer, struct err *e)
 {
     const struct wire_request *request = flow->request;
     auto_outgoing out = {0};
@@ -395,6 +394,8 @@ static bool may_work_later(const struct wire *wire, const struct err *e)
 
     if (status / 100 == 2 || status == 0)
         return e->code == ERR_BUSY || e->code == ERR_TIMEOUT;
+    if (str_equal(wire->code, "FeatureNotSupported")) /* an emulator's 500: it never will */
+        return false;
     return status == 408 || status == 429 || status == 500 || status >= 502;
 }
 
@@ -427,7 +428,8 @@ int wire_call(struct wire *wire,
             return err_set(e, ERR_BUSY, "interrupted");
         if (attempt(wire, &flow, answer, &why) == 0)
             return 0;
-        if (!may_work_later(wire, &why) || flow.sank || clock_mono_ms() + wait_ms > give_up_ms) {
+        if (!may_work_later(wire, &why) || flow.sank ||
+            clock_mono_ms() + wait_ms > give_up_ms) {
             if (e)
                 *e = why;
             return -1;

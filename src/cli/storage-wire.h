@@ -32,9 +32,9 @@ enum {
 struct wire_config {
     const struct storage_account *account; /* borrowed as long as the wire lives */
     enum storage_service service;
-    int64_t patience_ms;                 /* how long a request is tried; 0 = once */
-    void (*trace)(const char *line);     /* secrets taken out; NULL = none */
-    const atomic_bool *stop;             /* set: give up at once; NULL = never */
+    int64_t patience_ms;             /* how long a request is tried; 0 = once */
+    void (*trace)(const char *line); /* secrets taken out; NULL = none */
+    const atomic_bool *stop;         /* set: give up at once; NULL = never */
     /* Told of every byte of a body that moves, and of those that have to move again. */
     void (*moved)(void *context, int64_t bytes);
     void *context;
@@ -79,8 +79,8 @@ enum storage_service wire_service(const struct wire *wire);
 
 /* The URL of a thing, without any secret.  The caller frees. */
 char *wire_url(const struct wire *wire, const char *container, const char *path);
-/* The same for others to read from: with our SAS, or one made for the purpose that lasts a week.
- * It is a secret. */
+/* The same for others to read from: with our SAS, or one made for the purpose that lasts a
+ * week. It is a secret. */
 int wire_readable_url(const struct wire *wire,
                       const char *container,
                       const char *path,

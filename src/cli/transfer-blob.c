@@ -1,9 +1,9 @@
 /* The side that is a container of blobs.
  *
- * A large blob is made of blocks whose ids tell the source, its time and the place in it: blocks
- * that an earlier run has left with the server are found again by their ids, and those of
- * another source never fit.  Each block is sent with its CRC-64, each whole blob with its MD5;
- * the server checks them.
+ * A large blob is made of blocks whose ids tell the source, its time and the place in it:
+ * blocks that an earlier run has left with the server are found again by their ids, and those
+ * of another source never fit.  Each block is sent with its CRC-64, each whole blob with its
+ * MD5; the server checks them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/transfer-side.h"
@@ -45,28 +45,38 @@ static void facts_of(const struct listing_entry *entry, struct facts *facts)
     snprintf(facts->md5, sizeof(facts->md5), "%s", md5 ? md5 : "");
 }
 
+/* A folder is a name that ends in a slash: a prefix of others, or an empty blob that stands for
+ * one, as some clients leave them. */
+static bool is_folder(const struct listing_entry *entry, const char *path)
+{
+    const char *mark = listing_get(entry, "Metadata/hdi_isfolder");
+
+    if (str_equal(listing_kind(entry), "BlobPrefix"))
+        return true;
+    return listing_size(entry) == 0 &&
+           (str_ends(path, "/") || (mark && str_equal(mark, "true")));
+}
+
 static int see_blob(void *context, const struct listing_entry *entry, struct err *e)
 {
-    struct flat *flat = context;
+    const struct flat *flat = context;
+    const struct side_walk *walk = flat->walk;
     const char *name = listing_name(entry);
     const char *path = name + flat->skip;
-    const char *is_folder = listing_get(entry, "Metadata/hdi_isfolder");
-    size_t len = strlen(path);
+    bool is_prefix = str_equal(listing_kind(entry), "BlobPrefix");
+    auto_free char *clean = NULL;
     struct facts facts;
 
-    if (strlen(name) < flat->skip || !side_fits(flat->walk->pattern, path))
+    if (strlen(name) <= flat->skip || !side_fits(walk->pattern, path))
         return 0;
-    if (str_equal(listing_kind(entry), "BlobPrefix") || !len)
+    if (is_prefix && !walk->shows_folders)
         return 0;
     facts_of(entry, &facts);
-    facts.is_folder =
-        facts.size_bytes == 0 && ((is_folder && str_equal(is_folder, "true")) || path[len - 1] == '/');
-    if (facts.is_folder && path[len - 1] == '/') {
-        auto_free char *clean = xstrndup(path, len - 1);
-
-        return *clean ? flat->walk->see(flat->walk->context, clean, &facts, e) : 0;
-    }
-    return flat->walk->see(flat->walk->context, path, &facts, e);
+    facts.is_folder = is_folder(entry, path);
+    if (!facts.is_folder)
+        return walk->see(walk->context, path, &facts, e);
+    clean = xstrndup(path, strlen(path) - str_ends(path, "/"));
+    return *clean ? walk->see(walk->context, clean, &facts, e) : 0;
 }
 
 static int blob_walk(struct port *port, const struct side_walk *walk, struct err *e)
@@ -88,11 +98,15 @@ static int blob_walk(struct port *port, const struct side_walk *walk, struct err
     }
     if (!walk->is_recursive)
         str_add(&query, "&delimiter=%2F");
-    return listing_walk(port->wire, side->container, NULL, str_text(&query), see_blob, &flat, e);
+    return listing_walk(port->wire, side->container, NULL, str_text(&query), see_blob, &flat,
+                        e);
 }
 
-static int blob_look(
-    struct port *port, const char *path, struct facts *ret_facts, bool *ret_found, struct err *e)
+static int blob_look(struct port *port,
+                     const char *path,
+                     struct facts *ret_facts,
+                     bool *ret_found,
+                     struct err *e)
 {
     return remote_look(port, path, NULL, ret_facts, ret_found, e);
 }
@@ -198,6 +212,30 @@ static int blob_begin(struct port *port, struct parts *parts, struct err *e)
     return listing_parse(str_text(&answer.body), answer.body.len, see_block, parts, &marker, e);
 }
 
+/* With its CRC-64, which both sides reckon faster; with its MD5 where that is not known. */
+static int
+put_block(struct port *port, struct wire_request *request, bool with_crc, struct err *e)
+{
+    auto_free char *told = NULL;
+    auto_headers headers = {0};
+    auto_answer answer = {0};
+    char crc[DIGEST_CRC64_BYTES], md5[DIGEST_MD5_BYTES];
+
+    if (with_crc)
+        headers_add(&headers, "x-ms-content-crc64: %s",
+                    digest_crc64(request->body, request->body_len, crc));
+    else
+        headers_add(&headers, "Content-MD5: %s",
+                    digest_md5(request->body, request->body_len, md5));
+    request->headers = headers.rows;
+    if (wire_call(port->wire, request, &answer, e) < 0)
+        return -1;
+    told = with_crc ? http_answer_header(&answer, "x-ms-content-crc64") : NULL;
+    if (told && !str_equal(told, crc))
+        return err_set(e, ERR_BUSY, "a piece arrived damaged");
+    return 0;
+}
+
 static int blob_put_piece(struct port *port,
                           const struct parts *parts,
                           size_t index,
@@ -206,30 +244,27 @@ static int blob_put_piece(struct port *port,
                           struct err *e)
 {
     auto_free char *path = side_path(port->side, parts->item->target);
-    auto_free char *id = block_id(parts, index), *query = NULL, *told = NULL;
-    auto_headers headers = {0};
-    auto_answer answer = {0};
-    auto_str encoded = {0};
-    char crc[DIGEST_CRC64_BYTES];
+    auto_free char *id = block_id(parts, index);
+    auto_str query = {0};
     struct wire_request request = {
         .method = "PUT",
         .container = port->side->container,
         .path = path,
-        .headers = headers.rows,
         .body = bytes,
         .body_len = len,
     };
 
-    text_percent(&encoded, id);
-    query = xasprintf("comp=block&blockid=%s", str_text(&encoded));
-    request.query = query;
-    headers_add(&headers, "x-ms-content-crc64: %s", digest_crc64(bytes, len, crc));
-    if (wire_call(port->wire, &request, &answer, e) < 0)
-        return -1;
-    told = http_answer_header(&answer, "x-ms-content-crc64");
-    if (told && !str_equal(told, crc))
-        return err_set(e, ERR_BUSY, "piece %zu arrived damaged", index);
-    return 0;
+    str_add(&query, "comp=block&blockid=");
+    text_percent(&query, id);
+    request.query = str_text(&query);
+    if (!side_lacks_crc64(port->side)) {
+        if (put_block(port, &request, true, e) == 0)
+            return 0;
+        if (!str_equal(wire_code(port->wire), "FeatureNotSupported"))
+            return -1;
+        side_note_no_crc64(port->side);
+    }
+    return put_block(port, &request, false, e);
 }
 
 static int blob_finish(struct port *port, const struct parts *parts, struct err *e)
@@ -301,7 +336,8 @@ static int blob_remove(struct port *port, const char *path, bool is_folder, stru
 
 /* Put Blob From URL, which answers when it is done; a large one by Copy Blob, which is waited
  * for. */
-static int blob_fetch(struct port *port, struct port *source, const struct item *item, struct err *e)
+static int
+blob_fetch(struct port *port, struct port *source, const struct item *item, struct err *e)
 {
     bool is_now = item->facts.size_bytes <= MOST_SYNC_COPY;
 

@@ -67,10 +67,10 @@ static int see_entry(void *context, const struct listing_entry *entry, struct er
 
     if (!*level->below && !side_fits(walk->pattern, path))
         return 0;
-    if (facts.is_folder && !walk->is_recursive)
+    if (facts.is_folder && !walk->is_recursive && !walk->shows_folders)
         return 0;
     remote_etag(&facts, etag);
-    if (facts.is_folder)
+    if (facts.is_folder && walk->is_recursive)
         pending_add(level->pending, path);
     return walk->see(walk->context, path, &facts, e);
 }
@@ -92,8 +92,11 @@ static int file_walk(struct port *port, const struct side_walk *walk, struct err
     return 0;
 }
 
-static int file_look(
-    struct port *port, const char *path, struct facts *ret_facts, bool *ret_found, struct err *e)
+static int file_look(struct port *port,
+                     const char *path,
+                     struct facts *ret_facts,
+                     bool *ret_found,
+                     struct err *e)
 {
     auto_free char *whole = side_path(port->side, path);
 
@@ -173,8 +176,12 @@ static int create_file(struct port *port,
     return call(port, path, NULL, &headers, NULL, 0, e);
 }
 
-static int put_range(
-    struct port *port, const char *path, int64_t offset, const void *bytes, size_t len, struct err *e)
+static int put_range(struct port *port,
+                     const char *path,
+                     int64_t offset,
+                     const void *bytes,
+                     size_t len,
+                     struct err *e)
 {
     auto_headers headers = {0};
     char md5[DIGEST_MD5_BYTES];
@@ -186,8 +193,12 @@ static int put_range(
     return call(port, path, "comp=range", &headers, bytes, len, e);
 }
 
-static int put_ranges(
-    struct port *port, const char *path, int64_t offset, const char *bytes, size_t len, struct err *e)
+static int put_ranges(struct port *port,
+                      const char *path,
+                      int64_t offset,
+                      const char *bytes,
+                      size_t len,
+                      struct err *e)
 {
     for (size_t at = 0; at < len; at += RANGE_BYTES) {
         size_t part = len - at < RANGE_BYTES ? len - at : RANGE_BYTES;
@@ -295,7 +306,8 @@ static int file_remove(struct port *port, const char *path, bool is_folder, stru
     return -1;
 }
 
-static int file_fetch(struct port *port, struct port *source, const struct item *item, struct err *e)
+static int
+file_fetch(struct port *port, struct port *source, const struct item *item, struct err *e)
 {
     if (side_need_parent(port, item->target, e) < 0)
         return -1;

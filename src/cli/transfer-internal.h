@@ -22,7 +22,8 @@ struct work {
 };
 
 struct failure {
-    char *target, *message;
+    char *target;
+    struct err e;
 };
 
 struct transfer {
@@ -49,8 +50,8 @@ struct transfer {
 
     atomic_bool stop;
     atomic_bool cannot_fetch; /* the server does not copy by itself: seen once, known */
-    atomic_int_least64_t found_files, found_bytes, files, bytes, removed, before, skipped, failed,
-        moved;
+    atomic_int_least64_t found_files, found_bytes, files, bytes, removed, before, skipped,
+        failed, moved;
 };
 
 /* One thread. */
@@ -74,7 +75,9 @@ void work_free(struct work *work);
 
 /* --- transfer.c --- */
 
-void transfer_note_failed(struct transfer *transfer, const struct item *item, const struct err *e);
+void transfer_note_failed(struct transfer *transfer,
+                          const struct item *item,
+                          const struct err *e);
 void transfer_note_success(struct transfer *transfer);
 
 #endif

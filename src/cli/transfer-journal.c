@@ -57,9 +57,9 @@ static int jobs_folder(const char *home, bool is_made, char **ret_folder, struct
     bool is_there = access(folder, W_OK) == 0;
 
     if (!is_there && !(is_made && fs_make_folders(folder, 0700, e) == 0)) {
-        auto_free char *other = state && *state
-                                    ? xasprintf("%s/trainyard/jobs", state)
-                                    : xasprintf("%s/.local/state/trainyard/jobs", user ? user : "");
+        auto_free char *other =
+            state && *state ? xasprintf("%s/trainyard/jobs", state)
+                            : xasprintf("%s/.local/state/trainyard/jobs", user ? user : "");
 
         if ((is_made && fs_make_folders(other, 0700, e) == 0) || access(other, W_OK) == 0) {
             *ret_folder = take_ptr(&other);
@@ -124,6 +124,18 @@ static json_t *sorted_jobs(json_t *jobs)
     return sorted;
 }
 
+/* Left behind by one that was killed: nobody holds the lock. */
+static bool is_orphan(const char *folder, const json_t *job)
+{
+    auto_free char *path = xasprintf("%s/lock", folder);
+    auto_close int fd = -1;
+
+    if (!str_equal(text_of(job, "state"), "InProgress"))
+        return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
 int journal_list(const char *home, json_t **ret_jobs, struct err *e)
 {
     auto_free char *folder = NULL;
@@ -138,8 +150,11 @@ int journal_list(const char *home, json_t **ret_jobs, struct err *e)
         auto_free char *one = xasprintf("%s/%s", folder, entry->d_name);
         auto_json json_t *job = NULL;
 
-        if (entry->d_name[0] != '.' && read_job(one, &job, NULL) == 0)
-            json_array_append(jobs, job);
+        if (entry->d_name[0] == '.' || read_job(one, &job, NULL) < 0)
+            continue;
+        if (is_orphan(one, job))
+            json_object_set_new(job, "state", json_string("Interrupted"));
+        json_array_append(jobs, job);
     }
     if (dir)
         closedir(dir);
@@ -179,7 +194,8 @@ static void read_done(struct journal *j, const char *line)
     int used = 0;
     auto_str target = {0};
 
-    if (sscanf(line, "D %lld %lld %71s %n", &size, &modified, done->etag, &used) != 3 || !used ||
+    if (sscanf(line, "D %lld %lld %71s %n", &size, &modified, done->etag, &used) != 3 ||
+        !used ||
         text_percent_decode(&target, line + used, strlen(line + used), false, NULL) < 0) {
         free(done);
         return;
@@ -286,7 +302,8 @@ static json_t *new_job(const json_t *asked)
 
 static int open_files(struct journal *j, struct err *e)
 {
-    auto_free char *log = xasprintf("%s/log", j->folder), *lock = xasprintf("%s/lock", j->folder);
+    auto_free char *log = xasprintf("%s/log", j->folder),
+                   *lock = xasprintf("%s/lock", j->folder);
 
     j->lock_fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (j->lock_fd < 0)
@@ -419,7 +436,8 @@ void journal_pieces(struct journal *j, const char *tag, unsigned char *is_done, 
 
 static void append(struct journal *j, const struct str *line)
 {
-    /* One write each, so that lines do not mix.  A full disk costs the journal, not the copy. */
+    /* One write each, so that lines do not mix.  A full disk costs the journal, not the copy.
+     */
     pthread_mutex_lock(&j->lock);
     (void)fs_write_all(j->log_fd, str_text(line), line->len, NULL);
     pthread_mutex_unlock(&j->lock);

@@ -1,8 +1,7 @@
 /* transfer-journal.h - what a transfer has done so far, so that a killed one goes on.
  *
- * A job is a folder in the data folder's cli/jobs (or in the person's state folder, when that one
- * cannot be written):
- *   job.json   what was asked for, when, how it ended; no secret is in it
+ * A job is a folder in the data folder's cli/jobs (or in the person's state folder, when that
+ * one cannot be written): job.json   what was asked for, when, how it ended; no secret is in it
  *   log        one line for each thing done; a line that was cut off counts for nothing
  *   lock       held while somebody works on it
  *
@@ -11,8 +10,8 @@
  *   P tag index                      a piece of a large file has
  *   F target message                 a file has failed
  *
- * Nothing is synced: after a power cut, pieces in a local file may be lost that the log tells of.
- * So pieces count only while the machine has not been started again.
+ * Nothing is synced: after a power cut, pieces in a local file may be lost that the log tells
+ * of. So pieces count only while the machine has not been started again.
  *
  * Threads: all of them may write.
  *
@@ -61,7 +60,10 @@ void journal_note_failed(struct journal *journal, const char *target, const char
 
 /* How it ended: "Completed", "CompletedWithErrors", "Interrupted".  Only the first ends the job
  * for good.  totals are added to job.json. */
-int journal_end(struct journal *journal, const char *state, const json_t *totals, struct err *e);
+int journal_end(struct journal *journal,
+                const char *state,
+                const json_t *totals,
+                struct err *e);
 
 /* All jobs, newest first: an array of what job.json holds. */
 int journal_list(const char *home, json_t **ret_jobs, struct err *e);

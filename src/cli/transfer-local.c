@@ -145,19 +145,20 @@ static int walk_folder(struct port *port,
     if (read_names(folder, &names, e) < 0)
         return -1;
     for (size_t i = 0; i < names.count; i++) {
-        auto_free char *path = *below ? xasprintf("%s/%s", below, names.texts[i])
-                                      : xstrdup(names.texts[i]);
+        auto_free char *path =
+            *below ? xasprintf("%s/%s", below, names.texts[i]) : xstrdup(names.texts[i]);
         auto_free char *whole = side_path(port->side, path);
         struct facts facts;
 
         if (!*below && !side_fits(walk->pattern, path))
             continue;
         rc = look_at(walk, whole, path, &facts, e);
-        if (rc == 0 || (rc > 0 && facts.is_folder && !walk->is_recursive))
+        if (rc == 0 ||
+            (rc > 0 && facts.is_folder && !walk->is_recursive && !walk->shows_folders))
             continue;
         if (rc > 0)
             rc = walk->see(walk->context, path, &facts, e);
-        if (rc == 0 && facts.is_folder)
+        if (rc == 0 && facts.is_folder && walk->is_recursive)
             rc = walk_folder(port, walk, path, depth + 1, e);
         if (rc != 0)
             return rc;
@@ -172,8 +173,11 @@ static int local_walk(struct port *port, const struct side_walk *walk, struct er
     return rc < 0 ? -1 : 0;
 }
 
-static int local_look(
-    struct port *port, const char *path, struct facts *ret_facts, bool *ret_found, struct err *e)
+static int local_look(struct port *port,
+                      const char *path,
+                      struct facts *ret_facts,
+                      bool *ret_found,
+                      struct err *e)
 {
     auto_free char *whole = side_path(port->side, path);
     struct stat st;
@@ -191,7 +195,8 @@ static int local_look(
 
 /* --- reading --- */
 
-static int read_exactly(int fd, const char *path, int64_t offset, char *buf, size_t len, struct err *e)
+static int
+read_exactly(int fd, const char *path, int64_t offset, char *buf, size_t len, struct err *e)
 {
     size_t done = 0;
 
@@ -352,8 +357,8 @@ static int local_put_piece(struct port *port,
     if (fd < 0)
         return err_sys(e, errno, "could not open \"%s\"", temp);
     while (done < len) {
-        ssize_t put = pwrite(fd, (const char *)bytes + done, len - done,
-                             (off_t)(offset + (int64_t)done));
+        ssize_t put =
+            pwrite(fd, (const char *)bytes + done, len - done, (off_t)(offset + (int64_t)done));
 
         if (put < 0 && errno != EINTR)
             return err_sys(e, errno, "could not write \"%s\"", temp);
@@ -418,7 +423,8 @@ static int local_make_folder(struct port *port, const char *path, struct err *e)
         return 0;
     if (errno == EEXIST && stat(whole, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    return err_sys(e, errno == EEXIST ? ENOTDIR : errno, "could not make the folder \"%s\"", whole);
+    return err_sys(e, errno == EEXIST ? ENOTDIR : errno, "could not make the folder \"%s\"",
+                   whole);
 }
 
 static int local_remove(struct port *port, const char *path, bool is_folder, struct err *e)

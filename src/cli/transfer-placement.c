@@ -49,7 +49,8 @@ static char *name_of_folder(const struct address *a)
 static void place_single(const struct placement_ask *ask, struct placement *p)
 {
     const struct address *to = ask->destination;
-    bool into = ask->destination_is_folder || to->ends_in_slash || (!to->is_local && !*to->path);
+    bool into =
+        ask->destination_is_folder || to->ends_in_slash || (!to->is_local && !*to->path);
 
     p->source_root = folder_of(ask->source);
     p->single = address_base(ask->source->path);
@@ -58,7 +59,9 @@ static void place_single(const struct placement_ask *ask, struct placement *p)
     p->sub = xstrdup("");
 }
 
-int placement_find(const struct placement_ask *ask, struct placement *ret_placement, struct err *e)
+int placement_find(const struct placement_ask *ask,
+                   struct placement *ret_placement,
+                   struct err *e)
 {
     const struct address *from = ask->source;
 
@@ -66,9 +69,10 @@ int placement_find(const struct placement_ask *ask, struct placement *ret_placem
         return err_set(e, ERR_INVALID, "a destination has no wildcards");
     if (from->pattern || ask->source_is_folder) {
         if (!from->pattern && !ask->is_recursive)
-            return err_set(e, ERR_INVALID,
-                           "the source is a folder: take -r for all in it, or end it with /* for "
-                           "the files directly in it");
+            return err_set(
+                e, ERR_INVALID,
+                "the source is a folder: take -r for all in it, or end it with /* for "
+                "the files directly in it");
         ret_placement->source_root = xstrdup(from->path);
         ret_placement->destination_root = xstrdup(ask->destination->path);
         ret_placement->sub =

@@ -77,7 +77,8 @@ void progress_line(struct progress *p,
     p->samples[newest].files = files;
     passed_ms = now_ms - p->samples[oldest].at_ms;
     if (passed_ms >= LEAST_MS) {
-        byte_rate = (double)(t->moved_bytes - p->samples[oldest].bytes) * 1000 / (double)passed_ms;
+        byte_rate =
+            (double)(t->moved_bytes - p->samples[oldest].bytes) * 1000 / (double)passed_ms;
         file_rate = (double)(files - p->samples[oldest].files) * 1000 / (double)passed_ms;
     }
     if (t->found_bytes > 0)
@@ -110,14 +111,19 @@ static void add_count(struct str *out, int64_t count, const char *what)
         str_addf(out, ", %lld %s", (long long)count, what);
 }
 
-void progress_summary(struct str *out,
-                      const struct transfer_totals *t,
-                      int64_t elapsed_ms,
-                      const char *word)
+void progress_removed(struct str *out, const struct transfer_totals *t, int64_t elapsed_ms)
+{
+    str_addf(out, "Removed %lld file%s in %.1f s", (long long)t->removed,
+             t->removed == 1 ? "" : "s", (double)elapsed_ms / 1000);
+    add_count(out, t->failed, "failed");
+    str_add_char(out, '.');
+}
+
+void progress_summary(struct str *out, const struct transfer_totals *t, int64_t elapsed_ms)
 {
     double seconds = (double)(elapsed_ms > 0 ? elapsed_ms : 1) / 1000;
 
-    str_addf(out, "%s %lld file%s", word, (long long)t->files, t->files == 1 ? "" : "s");
+    str_addf(out, "Copied %lld file%s", (long long)t->files, t->files == 1 ? "" : "s");
     str_add(out, ", ");
     progress_bytes(out, (double)t->bytes);
     str_addf(out, " in %.1f s (", seconds);

@@ -37,7 +37,10 @@ void progress_time(struct str *out, int64_t seconds);
 /* "Copied 20000 files, 4.0 GiB in 32.1 s (127.6 MiB/s), 3 skipped, 1 failed." */
 void progress_summary(struct str *out,
                       const struct transfer_totals *totals,
-                      int64_t elapsed_ms,
-                      const char *word);
+                      int64_t elapsed_ms);
+/* "Removed 20 files in 0.1 s." */
+void progress_removed(struct str *out,
+                      const struct transfer_totals *totals,
+                      int64_t elapsed_ms);
 
 #endif

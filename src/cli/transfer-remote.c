@@ -13,30 +13,6 @@
 #include <strings.h>
 #include <time.h>
 
-void headers_done(struct headers *headers)
-{
-    for (size_t i = 0; i < headers->count; i++)
-        free((char *)headers->rows[i]);
-    headers->count = 0;
-}
-
-void headers_add(struct headers *headers, const char *format, ...)
-{
-    va_list args;
-
-    if (headers->count == HEADERS_MOST)
-        abort(); /* our own requests, and none has so many */
-    va_start(args, format);
-    headers->rows[headers->count++] = xvasprintf(format, args);
-    va_end(args);
-}
-
-void headers_add_all(struct headers *headers, const char *const *rows)
-{
-    for (size_t i = 0; rows && rows[i]; i++)
-        headers_add(headers, "%s", rows[i]);
-}
-
 void remote_etag(struct facts *facts, const char *etag)
 {
     facts->etag[0] = '\0';

@@ -5,6 +5,7 @@
 #define CLI_TRANSFER_REMOTE_H
 
 #include "base/err.h"
+#include "cli/storage-headers.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,21 +13,6 @@
 struct facts;
 struct item;
 struct port;
-
-enum {
-    HEADERS_MOST = 24,
-};
-
-/* Header lines of a request, ended by NULL. */
-struct headers {
-    const char *rows[HEADERS_MOST + 1];
-    size_t count;
-};
-void headers_done(struct headers *headers);
-#define auto_headers __attribute__((cleanup(headers_done))) struct headers
-void headers_add(struct headers *headers, const char *format, ...) PRINTF_LIKE(2, 3);
-/* A NULL-ended list; may be NULL. */
-void headers_add_all(struct headers *headers, const char *const *rows);
 
 /* Keep an ETag, in quotes as headers want it. */
 void remote_etag(struct facts *facts, const char *etag);

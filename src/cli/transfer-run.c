@@ -145,8 +145,9 @@ static bool ask_to_replace(void *context, const char *target)
 /* Until all is over: draw now and then, and stop at the first Ctrl-C. */
 static bool wait_for_end(struct run *run, const sigset_t *signals)
 {
-    bool is_shown = isatty(STDERR_FILENO) && !args_flag(run->config->call->args, "only-show-errors") &&
-                    !run->asks;
+    bool is_shown = isatty(STDERR_FILENO) &&
+                    !args_flag(run->config->call->args, "only-show-errors") && !run->asks &&
+                    !run->config->is_quiet;
     auto_close int signal_fd = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
     struct progress progress = {0};
     struct pollfd fds[] = {{.fd = transfer_fd(run->transfer), .events = POLLIN},
@@ -172,7 +173,8 @@ static bool wait_for_end(struct run *run, const sigset_t *signals)
 
 /* --- the end --- */
 
-static json_t *totals_json(const struct transfer_totals *t, int64_t elapsed_ms, const char *state)
+static json_t *
+totals_json(const struct transfer_totals *t, int64_t elapsed_ms, const char *state)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s}", "files", (json_int_t)t->files,
                      "bytes", (json_int_t)t->bytes, "earlierFiles", (json_int_t)t->before,
@@ -183,16 +185,28 @@ static json_t *totals_json(const struct transfer_totals *t, int64_t elapsed_ms, 
 
 static void tell_failures(struct run *run, const struct transfer_totals *totals)
 {
-    const char *target, *message;
+    const struct err *why;
+    const char *target;
 
-    for (size_t i = 0; i < SHOWN_FAILURES && transfer_failure(run->transfer, i, &target, &message);
+    for (size_t i = 0; i < SHOWN_FAILURES && transfer_failure(run->transfer, i, &target, &why);
          i++) {
         auto_free char *shown = side_show(run->config->destination, target);
 
-        term_say("FAILED: %s: %s", shown, message);
+        term_say("FAILED: %s: %s", shown, why->msg);
     }
     if (totals->failed > SHOWN_FAILURES)
         term_say("FAILED: ... and %lld more", (long long)totals->failed - SHOWN_FAILURES);
+}
+
+/* The one file there was: its failure is that of the verb. */
+static int single_failed(const struct run *run, struct err *e)
+{
+    const struct err *why;
+    const char *target;
+
+    if (e && transfer_failure(run->transfer, 0, &target, &why))
+        *e = *why;
+    return -1;
 }
 
 static int broke_off(const struct run *run, bool is_interrupted, struct err *e)
@@ -206,9 +220,10 @@ static int broke_off(const struct run *run, bool is_interrupted, struct err *e)
     }
     if (id)
         return err_set(e, ERR_BUSY, "%s%s; go on with: yard copy resume %.8s",
-                       is_interrupted ? "interrupted" : "gave up: ", is_interrupted ? "" : why, id);
-    return err_set(e, ERR_BUSY, "%s%s", is_interrupted ? "interrupted" : "gave up: ",
-                   is_interrupted ? "" : why);
+                       is_interrupted ? "interrupted" : "gave up: ", is_interrupted ? "" : why,
+                       id);
+    return err_set(e, ERR_BUSY, "%s%s",
+                   is_interrupted ? "interrupted" : "gave up: ", is_interrupted ? "" : why);
 }
 
 static int end(struct run *run,
@@ -221,6 +236,8 @@ static int end(struct run *run,
     struct transfer_totals totals;
 
     transfer_totals(run->transfer, &totals);
+    if (run->config->is_single && !is_broken && totals.failed)
+        return single_failed(run, e);
     tell_failures(run, &totals);
     result->is_well = !is_broken && totals.failed == 0;
     result->state = is_broken         ? "Interrupted"
@@ -230,10 +247,10 @@ static int end(struct run *run,
     if (run->config->journal &&
         journal_end(run->config->journal, result->state, result->totals, e) < 0)
         return -1;
-    if (call_wants_text(run->config->call) && run->config->word) {
+    if (call_wants_text(run->config->call) && run->config->has_summary) {
         auto_str line = {0};
 
-        progress_summary(&line, &totals, elapsed_ms, run->config->word);
+        (run->config->source ? progress_summary : progress_removed)(&line, &totals, elapsed_ms);
         printf("%s\n", str_text(&line));
     }
     return is_broken ? broke_off(run, is_interrupted, e) : 0;
@@ -245,14 +262,14 @@ static int run_dry(struct run *run, struct run_result *result, struct err *e)
         return -1;
     result->is_well = true;
     result->state = "DryRun";
-    result->totals = json_pack("{s:I, s:s}", "files", (json_int_t)run->dry_files, "state", "DryRun");
+    result->totals =
+        json_pack("{s:I, s:s}", "files", (json_int_t)run->dry_files, "state", "DryRun");
     return 0;
 }
 
 int run_transfer(const struct run_config *config, struct run_result *ret_result, struct err *e)
 {
-    struct run run = {.config = config,
-                      .asks = config->options->overwrite == OVERWRITE_PROMPT};
+    struct run run = {.config = config, .asks = config->options->overwrite == OVERWRITE_PROMPT};
     struct transfer_config transfer = {
         .source = config->source,
         .destination = config->destination,

@@ -18,12 +18,14 @@ struct transfer_totals;
 
 struct run_config {
     struct call *call;
-    const char *word;               /* "Copied" */
-    const struct side *source;      /* NULL when things are only removed */
+    bool has_summary;          /* one line at the end */
+    const struct side *source; /* NULL when things are only removed */
     const struct side *destination;
     const struct transfer_options *options;
     struct journal *journal; /* NULL = none */
     bool is_dry;             /* say what would be done, do nothing */
+    bool is_quiet;           /* draw no progress */
+    bool is_single;          /* one file: its failure is the failure of all */
     /* Finds the items, in a thread of its own, and hands each to run_add. */
     int (*find)(struct run *run, void *context, struct err *e);
     void *context;

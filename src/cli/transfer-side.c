@@ -17,9 +17,10 @@ enum {
     PATIENCE_MS = 60 * 1000, /* long enough for a server that is started again */
 };
 
-struct folders {
+struct side_memory {
     pthread_mutex_t lock;
-    struct table *known;
+    struct table *folders; /* known to be there */
+    atomic_bool lacks_crc64;
 };
 
 void transfer_options_init(struct transfer_options *options)
@@ -34,10 +35,8 @@ void transfer_options_init(struct transfer_options *options)
     };
 }
 
-struct item *item_new(enum item_what what,
-                      const char *path,
-                      const char *target,
-                      const struct facts *facts)
+struct item *
+item_new(enum item_what what, const char *path, const char *target, const struct facts *facts)
 {
     struct item *item = xcalloc(1, sizeof(*item));
 
@@ -74,9 +73,9 @@ static struct side *new_side(enum side_kind kind, const struct side_ops *ops, co
     side->kind = kind;
     side->ops = ops;
     side->root = xstrdup(root);
-    side->folders = xcalloc(1, sizeof(*side->folders));
-    pthread_mutex_init(&side->folders->lock, NULL);
-    side->folders->known = table_new(NULL);
+    side->memory = xcalloc(1, sizeof(*side->memory));
+    pthread_mutex_init(&side->memory->lock, NULL);
+    side->memory->folders = table_new(NULL);
     return side;
 }
 
@@ -105,10 +104,10 @@ void side_free(struct side *side)
 {
     if (!side)
         return;
-    if (side->folders) {
-        table_free(side->folders->known);
-        pthread_mutex_destroy(&side->folders->lock);
-        free(side->folders);
+    if (side->memory) {
+        table_free(side->memory->folders);
+        pthread_mutex_destroy(&side->memory->lock);
+        free(side->memory);
     }
     free(side->root);
     free(side->container);
@@ -183,31 +182,31 @@ void port_close(struct port *port)
 
 /* --- folders --- */
 
-static bool is_known(struct folders *folders, const char *path)
+static bool is_known(struct side_memory *memory, const char *path)
 {
     bool known;
 
-    pthread_mutex_lock(&folders->lock);
-    known = table_get(folders->known, path) != NULL;
-    pthread_mutex_unlock(&folders->lock);
+    pthread_mutex_lock(&memory->lock);
+    known = table_get(memory->folders, path) != NULL;
+    pthread_mutex_unlock(&memory->lock);
     return known;
 }
 
 int side_need_folder(struct port *port, const char *path, struct err *e)
 {
-    struct folders *folders = port->side->folders;
+    struct side_memory *memory = port->side->memory;
     static char mark[] = "known";
 
-    if (is_known(folders, path))
+    if (is_known(memory, path))
         return 0;
     if (*path && side_need_parent(port, path, e) < 0)
         return -1;
     /* Two threads may make the same one: the second finds it there. */
     if (port->side->ops->make_folder(port, path, e) < 0)
         return -1;
-    pthread_mutex_lock(&folders->lock);
-    table_set(folders->known, path, mark);
-    pthread_mutex_unlock(&folders->lock);
+    pthread_mutex_lock(&memory->lock);
+    table_set(memory->folders, path, mark);
+    pthread_mutex_unlock(&memory->lock);
     return 0;
 }
 
@@ -217,4 +216,14 @@ int side_need_parent(struct port *port, const char *path, struct err *e)
     auto_free char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
 
     return side_need_folder(port, parent, e);
+}
+
+bool side_lacks_crc64(const struct side *side)
+{
+    return atomic_load(&side->memory->lacks_crc64);
+}
+
+void side_note_no_crc64(const struct side *side)
+{
+    atomic_store(&side->memory->lacks_crc64, true);
 }

@@ -19,8 +19,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct folders;
 struct side;
+struct side_memory;
 struct storage_account;
 struct transfer_options;
 struct wire;
@@ -58,10 +58,8 @@ struct item {
     struct facts facts;
 };
 
-struct item *item_new(enum item_what what,
-                      const char *path,
-                      const char *target,
-                      const struct facts *facts);
+struct item *
+item_new(enum item_what what, const char *path, const char *target, const struct facts *facts);
 void item_free(struct item *item);
 DEFINE_AUTOPTR(item)
 
@@ -70,8 +68,8 @@ struct parts {
     struct item *item;
     int64_t piece_bytes;
     size_t count;
-    unsigned char *is_done; /* one for each piece; some may be there from an earlier run */
-    char tag[17];           /* of this source at this time, in hex */
+    unsigned char *is_done;    /* one for each piece; some may be there from an earlier run */
+    char tag[17];              /* of this source at this time, in hex */
     char md5[FACTS_MD5_BYTES]; /* of the whole, where it was asked for */
 };
 size_t parts_len(const struct parts *parts, size_t index);
@@ -83,17 +81,20 @@ struct port {
     struct wire *wire; /* NULL on a local side */
 };
 
-/* Returning anything but 0 ends the walk: a positive number well, -1 as a failure that set e. */
-typedef int
-side_see(void *context, const char *path, const struct facts *facts, struct err *e);
+/* Returning anything but 0 ends the walk: a positive number well, -1 as a failure that set e.
+ */
+typedef int side_see(void *context, const char *path, const struct facts *facts, struct err *e);
 
 struct side_walk {
     bool is_recursive;
+    bool shows_folders;  /* tell those at the first level, too, when it is not recursive */
     bool follows_links;  /* of a local side; else they are passed over */
     const char *pattern; /* for the first part of each path; NULL = any */
     side_see *see;
     void *context;
-    void (*pass)(void *context, const char *path, const char *why); /* told of what is left out */
+    void (*pass)(void *context,
+                 const char *path,
+                 const char *why); /* told of what is left out */
 };
 
 struct side_ops {
@@ -133,7 +134,10 @@ struct side_ops {
     int (*make_folder)(struct port *port, const char *path, struct err *e);
     int (*remove)(struct port *port, const char *path, bool is_folder, struct err *e);
     /* Let the destination fetch it itself.  NULL = it cannot. */
-    int (*fetch)(struct port *port, struct port *source, const struct item *item, struct err *e);
+    int (*fetch)(struct port *port,
+                 struct port *source,
+                 const struct item *item,
+                 struct err *e);
     /* The MD5 of a whole file: of the source's, or of what the pieces have made.  NULL = it
      * would have to be fetched again. */
     int (*hash)(struct port *port, struct parts *parts, bool is_source, struct err *e);
@@ -145,10 +149,10 @@ extern const struct side_ops side_local_ops, side_blob_ops, side_file_ops;
 struct side {
     enum side_kind kind;
     const struct side_ops *ops;
-    char *root; /* a local path, or one below the container */
+    char *root;                            /* a local path, or one below the container */
     const struct storage_account *account; /* NULL on a local side; borrowed */
     char *container;
-    struct folders *folders; /* the ones known to be there */
+    struct side_memory *memory; /* what was learnt of it: the one thing that changes */
 };
 
 int side_new_local(const char *root, struct side **ret_side, struct err *e);
@@ -182,6 +186,10 @@ void port_close(struct port *port);
 int side_need_folder(struct port *port, const char *path, struct err *e);
 /* Of a file's path: the folder it is in. */
 int side_need_parent(struct port *port, const char *path, struct err *e);
+
+/* Some servers know no CRC-64: seen once, known. */
+bool side_lacks_crc64(const struct side *side);
+void side_note_no_crc64(const struct side *side);
 
 /* Does the first part of the path fit the pattern? */
 bool side_fits(const char *pattern, const char *path);

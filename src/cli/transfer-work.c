@@ -142,7 +142,8 @@ static int check_md5(const struct transfer *t,
         return 0;
     if (!*want && t->options->check_md5 == MD5_MUST_EXIST)
         return err_set(e, ERR_CONFLICT, "no MD5 is kept with it");
-    if (!*want || t->options->check_md5 == MD5_LOG || str_equal(digest_md5(bytes, len, md5), want))
+    if (!*want || t->options->check_md5 == MD5_LOG ||
+        str_equal(digest_md5(bytes, len, md5), want))
         return 0;
     return err_set(e, ERR_CONFLICT, "the MD5 of what came is %s and should be %s", md5, want);
 }
@@ -154,8 +155,7 @@ static int copy_small(struct worker *worker, const struct item *item, struct err
     char *buf = buffer(worker, len ? len : 1);
 
     pace(t, (int64_t)len);
-    if (len &&
-        t->config.source->ops->read(&worker->source, item, 0, buf, len, e) < 0)
+    if (len && t->config.source->ops->read(&worker->source, item, 0, buf, len, e) < 0)
         return -1;
     if (check_md5(t, item, buf, len, e) < 0)
         return -1;
@@ -169,10 +169,9 @@ static void make_tag(const struct transfer *t, struct parts *parts)
 {
     const struct item *item = parts->item;
     auto_free char *from = side_show(t->config.source, item->path);
-    auto_free char *text =
-        xasprintf("%s\n%lld\n%lld\n%s\n%lld", from, (long long)item->facts.size_bytes,
-                  (long long)item->facts.modified_ns, item->facts.etag,
-                  (long long)parts->piece_bytes);
+    auto_free char *text = xasprintf(
+        "%s\n%lld\n%lld\n%s\n%lld", from, (long long)item->facts.size_bytes,
+        (long long)item->facts.modified_ns, item->facts.etag, (long long)parts->piece_bytes);
     unsigned char digest[CRYPT_SHA256_BYTES];
     auto_str hex = {0};
 
@@ -188,7 +187,8 @@ static int64_t piece_size(const struct transfer *t)
     return t->options->piece_bytes < most ? t->options->piece_bytes : most;
 }
 
-static int begin_large(struct worker *worker, struct item *item, struct work **ret_work, struct err *e)
+static int
+begin_large(struct worker *worker, struct item *item, struct work **ret_work, struct err *e)
 {
     struct transfer *t = worker->transfer;
     struct work *work = xcalloc(1, sizeof(*work));
@@ -237,7 +237,8 @@ int worker_piece(struct worker *worker, struct work *work, size_t index, struct 
     pace(t, (int64_t)len);
     if (t->config.source->ops->read(&worker->source, parts->item,
                                     (int64_t)index * parts->piece_bytes, buf, len, e) < 0 ||
-        t->config.destination->ops->put_piece(&worker->destination, parts, index, buf, len, e) < 0)
+        t->config.destination->ops->put_piece(&worker->destination, parts, index, buf, len, e) <
+            0)
         return -1;
     /* The blob service remembers by itself what it has. */
     if (t->config.journal && t->config.destination->kind != SIDE_BLOB)

@@ -40,8 +40,7 @@ void transfer_note_failed(struct transfer *t, const struct item *item, const str
     pthread_mutex_lock(&t->lock);
     if (t->failure_count < MOST_FAILURES) {
         t->failures = xreallocarray(t->failures, t->failure_count + 1, sizeof(*t->failures));
-        t->failures[t->failure_count++] =
-            (struct failure){xstrdup(item->target), xstrdup(e->msg)};
+        t->failures[t->failure_count++] = (struct failure){xstrdup(item->target), *e};
     }
     if (++t->in_a_row >= most && is_hopeless(e->code) && !t->gave_up[0]) {
         snprintf(t->gave_up, sizeof(t->gave_up), "%s", e->msg);
@@ -62,12 +61,12 @@ void transfer_note_success(struct transfer *t)
 bool transfer_failure(const struct transfer *t,
                       size_t index,
                       const char **ret_target,
-                      const char **ret_message)
+                      const struct err **ret_error)
 {
     if (index >= t->failure_count)
         return false;
     *ret_target = t->failures[index].target;
-    *ret_message = t->failures[index].message;
+    *ret_error = &t->failures[index].e;
     return true;
 }
 
@@ -293,10 +292,8 @@ void transfer_free(struct transfer *t)
         after = work->after;
         work_free(work);
     }
-    for (size_t i = 0; i < t->failure_count; i++) {
+    for (size_t i = 0; i < t->failure_count; i++)
         free(t->failures[i].target);
-        free(t->failures[i].message);
-    }
     free(t->failures);
     free(t->queue);
     free(t->threads);

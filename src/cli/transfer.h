@@ -32,7 +32,8 @@ struct transfer_config {
     const struct transfer_options *options;
     struct journal *journal; /* NULL = none */
     void (*trace)(const char *line);
-    /* Asked from any thread before something is replaced, one question at a time: OVERWRITE_PROMPT.
+    /* Asked from any thread before something is replaced, one question at a time:
+     * OVERWRITE_PROMPT.
      */
     bool (*may_replace)(void *context, const char *target);
     void *context;
@@ -60,11 +61,11 @@ bool transfer_is_over(struct transfer *transfer);
 struct transfer_totals {
     int64_t found_files, found_bytes;
     bool is_all_found;
-    int64_t files, bytes;         /* copied */
+    int64_t files, bytes; /* copied */
     int64_t removed;
-    int64_t before;               /* files of an earlier run */
+    int64_t before; /* files of an earlier run */
     int64_t skipped, failed;
-    int64_t moved_bytes;          /* with those on their way, and those of an earlier run */
+    int64_t moved_bytes; /* with those on their way, and those of an earlier run */
 };
 void transfer_totals(struct transfer *transfer, struct transfer_totals *ret_totals);
 
@@ -73,7 +74,7 @@ void transfer_totals(struct transfer *transfer, struct transfer_totals *ret_tota
 bool transfer_failure(const struct transfer *transfer,
                       size_t index,
                       const char **ret_target,
-                      const char **ret_message);
+                      const struct err **ret_error);
 /* Why it gave up; NULL when it did not. */
 const char *transfer_gave_up(const struct transfer *transfer);
 

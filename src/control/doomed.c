@@ -8,6 +8,7 @@
 #include "control/control-internal.h"
 
 #include "base/log.h"
+#include "store/pool.h"
 #include "store/store.h"
 
 static int purge(struct control_change *change, struct db *db, const char *name, struct err *e)
@@ -52,10 +53,26 @@ static void purged(struct control_change *change, const struct err *why)
     control_change_free(change);
 }
 
+/* Most deletes doom nobody: ask before the writer is bothered. */
+static bool is_any_doomed(struct control *control)
+{
+    auto_free char *name = NULL;
+    auto_reader reader = {0};
+    struct err e = {0};
+
+    if (store_pool_take(control->config.pool, &reader, &e) < 0 ||
+        store_first_doomed(reader.db, &name, &e) < 0)
+        log_warning("event=purge error=\"%s\", trying again at the next start", e.msg);
+    return name != NULL;
+}
+
 void control_purge_doomed(struct control *control)
 {
-    struct control_change *change = control_change_new();
+    struct control_change *change;
 
+    if (!is_any_doomed(control))
+        return;
+    change = control_change_new();
     change->is_upkeep = true;
     change->apply = apply_purge;
     change->done = purged;

@@ -67,6 +67,29 @@ void listen_names_done(struct listen_names *names)
     *names = (struct listen_names){0};
 }
 
+/* What the certificate is for: the yard's own names, and every account's under the suffixes. */
+static const char **cert_names(struct arena *arena,
+                               const struct settings *settings,
+                               const struct listen_names *names,
+                               size_t *ret_count)
+{
+    char *suffixes = arena_strdup(arena, settings->storage_suffix);
+    /* Each suffix has a character and a comma, and gives two names. */
+    const char **all =
+        arena_alloc(arena, (names->count + strlen(suffixes) + 1) * sizeof(all[0]));
+    size_t count = names->count;
+    char *saved = NULL;
+
+    memcpy(all, names->names, names->count * sizeof(all[0]));
+    for (char *suffix = strtok_r(suffixes, ", ", &saved); suffix;
+         suffix = strtok_r(NULL, ", ", &saved)) {
+        all[count++] = arena_printf(arena, "*.blob.%s", suffix);
+        all[count++] = arena_printf(arena, "*.file.%s", suffix);
+    }
+    *ret_count = count;
+    return all;
+}
+
 int listen_tls(const struct settings *settings,
                const struct home *home,
                const struct listen_names *names,
@@ -75,10 +98,14 @@ int listen_tls(const struct settings *settings,
 {
     auto_free char *cert = xasprintf("%s/server.pem", home->tls_folder);
     auto_free char *key = xasprintf("%s/server.key", home->tls_folder);
+    autoptr(arena) arena = arena_new();
+    const char **wanted;
+    size_t count;
 
     if (*settings->tls_cert || *settings->tls_key)
         return http_tls_open(settings->tls_cert, settings->tls_key, ret_tls, e);
-    if (http_tls_ensure(home->tls_folder, names->names, names->count, e) < 0)
+    wanted = cert_names(arena, settings, names, &count);
+    if (http_tls_ensure(home->tls_folder, wanted, count, e) < 0)
         return -1;
     return http_tls_open(cert, key, ret_tls, e);
 }

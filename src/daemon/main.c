@@ -118,6 +118,16 @@ static int open_storage(struct daemon *d, struct err *e)
     return 0;
 }
 
+static int on_scrub(void (*finding)(const char *name, bool ok, const char *detail, void *to),
+                    void *to,
+                    void *context,
+                    struct err *e)
+{
+    struct daemon *d = context;
+
+    return storage_scrub(d->storage, finding, to, e);
+}
+
 static void make_api(struct daemon *d)
 {
     const struct api_config config = {
@@ -133,6 +143,7 @@ static void make_api(struct daemon *d)
         .max_body_bytes = (size_t)d->settings.max_body_kib * 1024,
         .backup_files = home_backup_files,
         .restart = on_restart,
+        .scrub = on_scrub,
         .context = d,
     };
 

@@ -204,6 +204,35 @@ int storage_purge(struct storage *s, const char *account, struct err *e)
     return files_remove_account(s->files, account, e);
 }
 
+struct scrubbing {
+    void (*finding)(const char *name, bool ok, const char *detail, void *to);
+    void *to;
+    size_t count;
+};
+
+static void found(const char *what, const char *where, void *context)
+{
+    struct scrubbing *scrubbing = context;
+
+    scrubbing->count++;
+    scrubbing->finding(what, false, where, scrubbing->to);
+}
+
+int storage_scrub(struct storage *s,
+                  void (*finding)(const char *name, bool ok, const char *detail, void *to),
+                  void *to,
+                  struct err *e)
+{
+    struct scrubbing scrubbing = {finding, to, 0};
+
+    if (blobs_scrub(s->blobs, found, &scrubbing, e) < 0 ||
+        files_scrub(s->files, found, &scrubbing, e) < 0)
+        return -1;
+    if (scrubbing.count == 0)
+        finding("every stored file is known, and everything known is there", true, "", to);
+    return 0;
+}
+
 static size_t split_suffixes(struct storage *s)
 {
     char *saved = NULL;

@@ -44,6 +44,12 @@ const char *storage_file_url(const struct storage *storage);
  * disk. */
 int storage_purge(struct storage *storage, const char *account, struct err *e);
 
+/* Compare all data with what is known of it; see api.h. */
+int storage_scrub(struct storage *storage,
+                  void (*finding)(const char *name, bool ok, const char *detail, void *to),
+                  void *to,
+                  struct err *e);
+
 /* Let running work end; no request may come in any more. */
 void storage_stop(struct storage *storage);
 void storage_close(struct storage *storage);

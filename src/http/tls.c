@@ -223,8 +223,11 @@ static bool is_name(const char *name)
 
 static bool cert_has(X509 *cert, const char *name)
 {
+    /* A wildcard is there when what it covers is. */
+    auto_free char *covered = *name == '*' ? xasprintf("x%s", name + 1) : xstrdup(name);
+
     return is_address(name) ? X509_check_ip_asc(cert, name, 0) == 1
-                            : X509_check_host(cert, name, 0, 0, NULL) == 1;
+                            : X509_check_host(cert, covered, 0, 0, NULL) == 1;
 }
 
 /* Add a name to the list for the certificate; says whether the present one has it. */

@@ -26,7 +26,8 @@ struct blocks *blocks_new(size_t most_bytes)
     return blocks;
 }
 
-static struct block **bucket(struct blocks *blocks, const struct block_owner *owner, int64_t index)
+static struct block **
+bucket(struct blocks *blocks, const struct block_owner *owner, int64_t index)
 {
     uint64_t mix = (uint64_t)(uintptr_t)owner * 0x9e3779b97f4a7c15u +
                    (uint64_t)index * 0xc2b2ae3d27d4eb4fu;

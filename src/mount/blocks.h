@@ -41,9 +41,9 @@ struct block {
     enum block_state state;
     int errno_value; /* of BLOCK_FAILED */
     char *data;
-    size_t len;      /* of the content; short at the end of a file */
+    size_t len; /* of the content; short at the end of a file */
     size_t filled;
-    size_t served;   /* bytes given to the kernel, counted with repetition */
+    size_t served; /* bytes given to the kernel, counted with repetition */
     int pins;
     struct block *hash_next;
     struct block *owner_prev, *owner_next;

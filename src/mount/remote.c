@@ -52,7 +52,8 @@ int remote_new(const struct remote_config *config, struct remote **ret_remote, s
     remote->patience_ms = config->patience_ms;
     if (!strstr(remote->base, "://"))
         return err_set(e, ERR_INVALID, "\"%.200s\" is not a URL", config->endpoint);
-    if (config->auth == REMOTE_KEY && text_base64_decode(&remote->key, config->secret, NULL) < 0)
+    if (config->auth == REMOTE_KEY &&
+        text_base64_decode(&remote->key, config->secret, NULL) < 0)
         return err_set(e, ERR_INVALID, "the key of the account \"%s\" is not base64",
                        config->account);
     *ret_remote = take_ptr(&remote);
@@ -170,7 +171,8 @@ char *remote_url(const struct remote *remote, const char *path)
     return str_take(&url);
 }
 
-static void sign(const struct remote *remote, const struct remote_call *call, struct outgoing *out)
+static void
+sign(const struct remote *remote, const struct remote_call *call, struct outgoing *out)
 {
     struct sharedkey_header headers[MOST_HEADERS];
     char names[MOST_HEADERS][64];
@@ -192,7 +194,8 @@ static void sign(const struct remote *remote, const struct remote_call *call, st
         size_t len = strcspn(line, ":");
 
         snprintf(names[i], sizeof(names[i]), "%.*s", (int)len, line);
-        headers[i] = (struct sharedkey_header){names[i], line + len + 1 + strspn(line + len + 1, " ")};
+        headers[i] =
+            (struct sharedkey_header){names[i], line + len + 1 + strspn(line + len + 1, " ")};
     }
     snprintf(length, sizeof(length), "%zu", call->body_len);
     headers[out->count] = (struct sharedkey_header){"Content-Length", length};
@@ -233,25 +236,16 @@ static const struct word {
     const char *code;
     int errno_value;
 } words[] = {
-    {"BlobNotFound", ENOENT},
-    {"ContainerNotFound", ENOENT},
-    {"ShareNotFound", ENOENT},
-    {"ResourceNotFound", ENOENT},
-    {"ParentNotFound", ENOENT},
-    {"BlobAlreadyExists", EEXIST},
-    {"ResourceAlreadyExists", EEXIST},
-    {"DirectoryNotEmpty", ENOTEMPTY},
-    {"ResourceTypeMismatch", ENOTDIR},
-    {"ConditionNotMet", ESTALE},
+    {"BlobNotFound", ENOENT},          {"ContainerNotFound", ENOENT},
+    {"ShareNotFound", ENOENT},         {"ResourceNotFound", ENOENT},
+    {"ParentNotFound", ENOENT},        {"BlobAlreadyExists", EEXIST},
+    {"ResourceAlreadyExists", EEXIST}, {"DirectoryNotEmpty", ENOTEMPTY},
+    {"ResourceTypeMismatch", ENOTDIR}, {"ConditionNotMet", ESTALE},
     {"InvalidRange", ESTALE}, /* the file became shorter */
-    {"ReadOnlyAttribute", EACCES},
-    {"ShareSizeLimitReached", ENOSPC},
-    {"InsufficientStorage", ENOSPC},
-    {"InsufficientAccountPermissions", EACCES},
-    {"LeaseIdMissing", EBUSY},
-    {"SharingViolation", EBUSY},
-    {"DeletePending", EBUSY},
-    {"InvalidResourceName", EINVAL},
+    {"ReadOnlyAttribute", EACCES},     {"ShareSizeLimitReached", ENOSPC},
+    {"InsufficientStorage", ENOSPC},   {"InsufficientAccountPermissions", EACCES},
+    {"LeaseIdMissing", EBUSY},         {"SharingViolation", EBUSY},
+    {"DeletePending", EBUSY},          {"InvalidResourceName", EINVAL},
 };
 
 static const struct word *find_word(const char *code)
@@ -388,8 +382,7 @@ static bool may_work_later(int status, const struct err *e)
 {
     if (status == 0 || status / 100 == 2)
         return e->code == ERR_BUSY || e->code == ERR_TIMEOUT;
-    return status == 408 || status == 429 || status == 500 ||
-           (status >= 502 && status <= 504);
+    return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
 }
 
 static void pause_ms(const struct remote *remote, int64_t ms)

@@ -27,13 +27,14 @@ enum remote_auth {
 };
 
 struct remote_config {
-    const char *endpoint; /* with the account, without slash: "http://127.0.0.1:10000/account" */
+    const char
+        *endpoint; /* with the account, without slash: "http://127.0.0.1:10000/account" */
     const char *account;
     const char *container; /* or share */
     enum remote_auth auth;
     const char *secret;
-    const char *ca_file;   /* NULL = the system's */
-    int64_t patience_ms;   /* how long a request is tried */
+    const char *ca_file; /* NULL = the system's */
+    int64_t patience_ms; /* how long a request is tried */
 };
 
 int remote_new(const struct remote_config *config, struct remote **ret_remote, struct err *e);

@@ -460,7 +460,8 @@ void tree_merge(struct tree *tree, struct node *node, struct listed_rows *rows, 
         int order = !old ? 1 : !row ? -1 : strcmp(old->name, row->name);
 
         if (row && order >= 0 &&
-            (!is_usable(row->name) || (j > 0 && strcmp(rows->rows[j - 1].name, row->name) == 0))) {
+            (!is_usable(row->name) ||
+             (j > 0 && strcmp(rows->rows[j - 1].name, row->name) == 0))) {
             j++;
             continue;
         }
@@ -484,8 +485,8 @@ void tree_merge(struct tree *tree, struct node *node, struct listed_rows *rows, 
 static bool is_unused(struct node *node)
 {
     return atomic_load(&node->refs) == 1 && !node->writing &&
-           (!node->folder || (node->folder->count == 0 && !node->folder->is_local &&
-                              !node->folder->is_listing));
+           (!node->folder ||
+            (node->folder->count == 0 && !node->folder->is_local && !node->folder->is_listing));
 }
 
 static void forget_children(struct tree *tree, struct folder *folder)

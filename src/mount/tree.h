@@ -30,11 +30,11 @@ struct streams;
 
 struct node {
     atomic_llong refs;
-    struct node *parent;       /* NULL: the root, or no longer in the tree */
-    struct node *prev, *next;  /* all nodes of the tree */
-    char *name;                /* "" = the root */
-    char *etag;                /* NULL = not known */
-    uint64_t number;           /* for stat */
+    struct node *parent;      /* NULL: the root, or no longer in the tree */
+    struct node *prev, *next; /* all nodes of the tree */
+    char *name;               /* "" = the root */
+    char *etag;               /* NULL = not known */
+    uint64_t number;          /* for stat */
     int64_t size_bytes;
     int64_t mtime_ns;
     int64_t changed_ms;        /* when this mount changed it, monotonic; 0 = never */
@@ -44,6 +44,7 @@ struct node {
     struct writing *writing;   /* bytes on their way; NULL = none */
     struct streams *streams;   /* of the reader; NULL = none */
     struct block_owner blocks; /* of the reader */
+    int opens;                 /* handles */
     bool is_gone;              /* replaced or removed by somebody else: ESTALE */
     bool is_hidden;            /* removed while open: lives under another name until closed */
 };
@@ -56,8 +57,8 @@ struct folder {
     int64_t listed_ms; /* when the last listing began, monotonic; TREE_NEVER */
     int64_t cost_ms;   /* how long it took */
     bool is_listing;
-    bool is_local;     /* made here; a container knows no empty folders */
-    char **removed;    /* by this mount since the running listing began */
+    bool is_local;  /* made here; a container knows no empty folders */
+    char **removed; /* by this mount since the running listing began */
     size_t removed_count;
 };
 
@@ -85,12 +86,12 @@ struct tree {
     pthread_mutex_t lock;
     pthread_cond_t listed; /* a listing ended */
     struct node *root;
-    struct node nodes;     /* head of the ring of all */
+    struct node nodes; /* head of the ring of all */
     size_t count;
-    struct folder newest;  /* head of the ring of folders */
+    struct folder newest; /* head of the ring of folders */
     uint64_t next_number;
-    bool is_share;         /* files change in place, names do not care for case */
-    size_t most_nodes;     /* above, folders not in use are forgotten */
+    bool is_share;     /* files change in place, names do not care for case */
+    size_t most_nodes; /* above, folders not in use are forgotten */
     /* Told that a node ends.  Called with the lock held. */
     void (*on_free)(void *context, struct node *node);
     void *context;
@@ -111,8 +112,7 @@ bool tree_path(const struct node *node, struct str *out);
 
 /* Enter a new file or folder, made by this mount.  A child of that name must not be there.
  * Borrowed. */
-struct node *
-tree_add(struct tree *tree, struct node *parent, const char *name, bool is_folder);
+struct node *tree_add(struct tree *tree, struct node *parent, const char *name, bool is_folder);
 /* Take a node out of its folder: removed by this mount. */
 void tree_remove(struct tree *tree, struct node *node);
 /* Move it, over what is at the new place. */
@@ -129,7 +129,10 @@ void tree_expire(struct node *folder);
 /* A listing begins: then call tree_merge with what was found, or tree_give_up.  While one is
  * under way, wait for tree->listed. */
 void tree_begin(struct node *folder, int64_t now_ms);
-void tree_merge(struct tree *tree, struct node *folder, struct listed_rows *rows, int64_t now_ms);
+void tree_merge(struct tree *tree,
+                struct node *folder,
+                struct listed_rows *rows,
+                int64_t now_ms);
 void tree_give_up(struct tree *tree, struct node *folder);
 
 /* This mount wrote it: what it is now.  etag NULL = not known. */

@@ -39,7 +39,7 @@ static void reply_kind(struct storage_call *call, const struct blob *blob)
     if (blob->type == BLOB_PAGE)
         storage_reply_headerf(call, "x-ms-blob-sequence-number", "%lld",
                               (long long)blob->sequence);
-    if (blob->type == BLOB_BLOCK && strcmp(call->method, "HEAD") == 0) {
+    if (blob->type == BLOB_BLOCK) {
         storage_reply_header(call, "x-ms-access-tier", blob->tier ? blob->tier : "Hot");
         if (!blob->tier)
             storage_reply_header(call, "x-ms-access-tier-inferred", "true");

@@ -26,7 +26,7 @@ enum {
 static const struct storage_op ops[] = {
     /* the service */
     {.name = "ListContainers", .method = "GET", SERVICE, .comp = "list", .permissions = "l",
-     .handle = blob_op_list_containers},
+     .flags = OP_WAITS, .handle = blob_op_list_containers},
     {.name = "GetServiceProperties", .method = "GET", SERVICE, .restype = "service",
      .comp = "properties", .permissions = "r", .handle = storage_op_get_properties},
     {.name = "SetServiceProperties", .method = "PUT", SERVICE, .restype = "service",
@@ -139,7 +139,7 @@ static const struct storage_op ops[] = {
     {.name = "PutBlockList", .method = "PUT", BLOB, .comp = "blocklist", .permissions = "w",
      .flags = WRITE | OP_COLLECTS, .most = MOST_BLOCK_LIST, .handle = blob_op_put_block_list},
     {.name = "GetBlockList", .method = "GET", BLOB, .comp = "blocklist", .permissions = "r",
-     .handle = blob_op_get_block_list},
+     .flags = OP_WAITS, .handle = blob_op_get_block_list},
     {.name = "AppendBlockFromURL", .method = "PUT", BLOB, .comp = "appendblock", FROM_URL,
      .permissions = "aw", .flags = WRITE, .handle = blob_op_append_from_url},
     {.name = "AppendBlock", .method = "PUT", BLOB, .comp = "appendblock", .permissions = "aw",

@@ -7,6 +7,8 @@
 #include "db/writer.h"
 #include "loop/work.h"
 #include "storage/entries.h"
+#include "storage/row-cache.h"
+#include "storage/syncs.h"
 #include "store/blob.h"
 #include "store/pool.h"
 
@@ -139,10 +141,30 @@ int blobs_write(struct blobs *blobs,
 
 /* --- opening --- */
 
+static void tell_broken(const struct err *why, void *context)
+{
+    struct blobs *blobs = context;
+
+    pthread_mutex_lock(&blobs->broken_lock);
+    if (blobs->broken)
+        blobs->broken(why, blobs->broken_context);
+    pthread_mutex_unlock(&blobs->broken_lock);
+}
+
+void blobs_when_broken(struct blobs *blobs,
+                       void (*broken)(const struct err *why, void *context),
+                       void *context)
+{
+    pthread_mutex_lock(&blobs->broken_lock);
+    blobs->broken = broken;
+    blobs->broken_context = context;
+    pthread_mutex_unlock(&blobs->broken_lock);
+}
+
 static int open_database(struct blobs *blobs, const char *path, struct err *e)
 {
     autoptr(db) db = NULL;
-    const struct db_writer_config config = {0};
+    const struct db_writer_config config = {.broken = tell_broken, .context = blobs};
 
     if (store_open_storage(path, &db, e) < 0)
         return -1;
@@ -161,11 +183,14 @@ static struct blobs *blobs_new(const char *root)
     blobs->root_fd = -1;
     pthread_mutex_init(&blobs->folders_lock, NULL);
     pthread_mutex_init(&blobs->settle_lock, NULL);
+    pthread_mutex_init(&blobs->broken_lock, NULL);
     blobs->settles_tail = &blobs->settles;
     for (size_t i = 0; i < NAME_LOCKS; i++)
         pthread_mutex_init(&blobs->name_locks[i], NULL);
     blobs->entries = entries_cache_new(ENTRIES_MOST_BYTES);
+    blobs->rows = row_cache_new();
     blobs->staging = staging_new();
+    blobs->syncs = syncs_new();
     return blobs;
 }
 
@@ -205,12 +230,15 @@ void blobs_free(struct blobs *blobs)
     store_pool_free(blobs->readers);
     folders_done(blobs);
     entries_cache_free(blobs->entries);
+    row_cache_free(blobs->rows);
     staging_free(blobs->staging);
+    syncs_free(blobs->syncs);
     mem_close_fd(&blobs->root_fd);
     for (size_t i = 0; i < NAME_LOCKS; i++)
         pthread_mutex_destroy(&blobs->name_locks[i]);
     pthread_mutex_destroy(&blobs->folders_lock);
     pthread_mutex_destroy(&blobs->settle_lock);
+    pthread_mutex_destroy(&blobs->broken_lock);
     free(blobs->root);
     free(blobs);
 }

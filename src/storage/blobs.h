@@ -25,6 +25,11 @@ struct blobs; /* opaque: the blobs of all accounts */
  * folders. */
 int blobs_open(const char *root, const char *db_path, struct blobs **ret_blobs, struct err *e);
 void blobs_free(struct blobs *blobs);
+/* Call `broken` once, on a thread of the store's, when its database can no longer be trusted
+ * (an I/O error): nothing is acknowledged from then on.  Set right after opening. */
+void blobs_when_broken(struct blobs *blobs,
+                       void (*broken)(const struct err *why, void *context),
+                       void *context);
 
 /* Everything of an account goes: rows at once, bytes after.  waits. */
 int blobs_remove_account(struct blobs *blobs, const char *account, struct err *e);

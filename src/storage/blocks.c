@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "storage/syncs.h"
 #include "store/blob.h"
 #include "store/pool.h"
 
@@ -24,127 +25,8 @@
 #include <unistd.h>
 
 enum {
-    BUCKETS = 1024,
-    MOST_SESSIONS = 16384, /* then all are forgotten, and read again when needed */
-    MOST_ID_BYTES = 64,    /* decoded */
+    MOST_ID_BYTES = 64, /* decoded */
 };
-
-/* What is known of the staged blocks of one name. */
-struct session {
-    int64_t container_id;
-    char hash[NAME_HASH_BYTES];
-    size_t count, id_len;
-    struct session *next;
-};
-
-struct staging {
-    pthread_mutex_t lock;
-    struct session *buckets[BUCKETS];
-    size_t count;
-};
-
-struct staging *staging_new(void)
-{
-    struct staging *staging = xcalloc(1, sizeof(*staging));
-
-    pthread_mutex_init(&staging->lock, NULL);
-    return staging;
-}
-
-static void forget_all(struct staging *staging)
-{
-    for (size_t i = 0; i < BUCKETS; i++) {
-        struct session *next;
-
-        for (struct session *s = staging->buckets[i]; s; s = next) {
-            next = s->next;
-            free(s);
-        }
-        staging->buckets[i] = NULL;
-    }
-    staging->count = 0;
-}
-
-void staging_free(struct staging *staging)
-{
-    if (!staging)
-        return;
-    forget_all(staging);
-    pthread_mutex_destroy(&staging->lock);
-    free(staging);
-}
-
-static struct session **find(struct staging *staging, int64_t container_id, const char *hash)
-{
-    unsigned int at = 0;
-    struct session **p;
-
-    sscanf(hash, "%4x", &at);
-    p = &staging->buckets[at % BUCKETS];
-    while (*p && ((*p)->container_id != container_id || strcmp((*p)->hash, hash) != 0))
-        p = &(*p)->next;
-    return p;
-}
-
-static bool session_get(struct staging *staging,
-                        int64_t container_id,
-                        const char *hash,
-                        struct session *ret)
-{
-    struct session *s;
-
-    pthread_mutex_lock(&staging->lock);
-    s = *find(staging, container_id, hash);
-    if (s)
-        *ret = *s;
-    pthread_mutex_unlock(&staging->lock);
-    return s != NULL;
-}
-
-static void session_put(struct staging *staging, const struct session *session)
-{
-    struct session **p;
-
-    pthread_mutex_lock(&staging->lock);
-    if (staging->count >= MOST_SESSIONS)
-        forget_all(staging);
-    p = find(staging, session->container_id, session->hash);
-    if (!*p) {
-        *p = xcalloc(1, sizeof(**p));
-        staging->count++;
-    }
-    **p = *session;
-    (*p)->next = NULL;
-    pthread_mutex_unlock(&staging->lock);
-}
-
-static void session_add(struct staging *staging, int64_t container_id, const char *hash)
-{
-    struct session *s;
-
-    pthread_mutex_lock(&staging->lock);
-    s = *find(staging, container_id, hash);
-    if (s)
-        s->count++;
-    pthread_mutex_unlock(&staging->lock);
-}
-
-static void session_forget(struct staging *staging, int64_t container_id, const char *hash)
-{
-    struct session **p, *s;
-
-    pthread_mutex_lock(&staging->lock);
-    p = find(staging, container_id, hash);
-    s = *p;
-    if (s) {
-        *p = s->next;
-        staging->count--;
-        free(s);
-    }
-    pthread_mutex_unlock(&staging->lock);
-}
-
-/* --- the folder --- */
 
 void staged_folder(const char *name, char path[STAGED_PATH_BYTES])
 {
@@ -208,7 +90,7 @@ void staging_drop(struct blobs *blobs, struct folder *folder, const char *name, 
     *ret_had = fstatat(folder->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!*ret_had)
         return;
-    session_forget(blobs->staging, folder->id, path + strlen("staged/"));
+    staging_forget(blobs->staging, folder->id, path + strlen("staged/"));
     /* What stays behind for a fault is collected with the weeks. */
     trash_move(blobs, folder->fd, path, NULL);
 }
@@ -255,12 +137,12 @@ int wrong_type(struct err *e)
 
 static void count_one(int fd, const char *file, const char *id, void *context)
 {
-    struct session *session = context;
+    struct staged_count *known = context;
 
     (void)fd;
     (void)file;
-    session->count++;
-    session->id_len = strlen(id);
+    known->count++;
+    known->id_len = strlen(id);
 }
 
 struct staged_name {
@@ -282,7 +164,7 @@ static int begin_session(struct blobs *blobs,
                          struct folder *folder,
                          const char *name,
                          const char *path,
-                         struct session *session,
+                         struct staged_count *ret_known,
                          struct err *e)
 {
     struct staged_name staged = {folder, name};
@@ -293,7 +175,7 @@ static int begin_session(struct blobs *blobs,
         return folder_sync(folder, "staged", e);
     if (errno != EEXIST)
         return err_sys(e, errno, "could not make a folder for blocks");
-    return staged_each(folder, name, count_one, session, e);
+    return staged_each(folder, name, count_one, ret_known, e);
 }
 
 static int invalid_block(struct err *e, const char *message)
@@ -311,21 +193,20 @@ static int admit(struct blobs *blobs,
                  int *ret_fd,
                  struct err *e)
 {
-    struct session session = {.container_id = folder->id};
     const char *hash = path + strlen("staged/");
+    struct staged_count known = {0};
 
-    memcpy(session.hash, hash, sizeof(session.hash));
-    if (!session_get(blobs->staging, folder->id, hash, &session) &&
-        begin_session(blobs, folder, name, path, &session, e) < 0)
-        return -1;
-    if (session.count > 0 && session.id_len != strlen(id))
+    if (!staging_find(blobs->staging, folder->id, hash, &known)) {
+        if (begin_session(blobs, folder, name, path, &known, e) < 0)
+            return -1;
+        staging_begin(blobs->staging, folder->id, hash, &known);
+    }
+    if (known.count > 0 && known.id_len != strlen(id))
         return invalid_block(e, "all block ids of a blob have the same length");
-    if (session.count >= MOST_UNCOMMITTED) {
+    if (known.count >= MOST_UNCOMMITTED) {
         err_set(e, ERR_CONFLICT, "a blob has at most %d uncommitted blocks", MOST_UNCOMMITTED);
         return err_reason(e, "BlockCountExceedsLimit");
     }
-    session.id_len = strlen(id);
-    session_put(blobs->staging, &session);
     *ret_fd = openat(folder->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*ret_fd < 0)
         return err_sys(e, errno, "could not open the folder of blocks");
@@ -347,15 +228,13 @@ static int place(struct blobs *blobs,
     text_hex(&file, id, strlen(id));
     rc = renameat2(folder->fd, tmp, fd, file.data, RENAME_NOREPLACE);
     if (rc == 0)
-        session_add(blobs->staging, folder->id, path + strlen("staged/"));
+        staging_add(blobs->staging, folder->id, path + strlen("staged/"), strlen(id));
     else if (errno == EEXIST || errno == EINVAL)
         rc = renameat(folder->fd, tmp, fd, file.data);
     if (rc < 0)
         return err_sys(e, errno, "could not put the block in its place");
     FAULT("storage.after-block");
-    if (fsync(fd) < 0)
-        return err_sys(e, errno, "could not sync the folder of blocks");
-    return 0;
+    return syncs_wait(blobs->syncs, fd, e);
 }
 
 static int admit_locked(struct blobs *blobs,

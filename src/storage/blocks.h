@@ -19,6 +19,30 @@ int staged_each(struct folder *folder,
                 void *context,
                 struct err *e);
 
+/* --- staging.c --- */
+
+struct staged_count {
+    size_t count, id_len;
+};
+/* What is known of a name's uncommitted blocks; false = nothing yet. */
+bool staging_find(struct staging *staging,
+                  int64_t container_id,
+                  const char *hash,
+                  struct staged_count *ret_known);
+/* From here on it is known; what somebody else began already stays. */
+void staging_begin(struct staging *staging,
+                   int64_t container_id,
+                   const char *hash,
+                   const struct staged_count *known);
+/* One block more. */
+void staging_add(struct staging *staging,
+                 int64_t container_id,
+                 const char *hash,
+                 size_t id_len);
+void staging_forget(struct staging *staging, int64_t container_id, const char *hash);
+
+/* --- commit.c --- */
+
 /* The committed blocks of a blob, as a row keeps them: see store/blob.h. */
 struct block_list {
     void *bytes;

@@ -72,13 +72,14 @@ int block_list_read(struct blobs *blobs,
                     struct block_list *ret_list,
                     struct err *e)
 {
-    struct blob_key key = {folder->id, name, snapshot ? snapshot : "", found->facts.inode,
-                           found->facts.born_ns};
+    struct blob_key key = {folder->id, name, snapshot ? snapshot : "", 0, 0};
     auto_reader r = {0};
 
     *ret_list = (struct block_list){0};
     if (!found->row || found->is_changed)
         return 0;
+    key.inode = found->row->inode;
+    key.born_ns = found->row->born_ns;
     if (store_pool_take(blobs->readers, &r, e) < 0 ||
         store_find_block_list(r.db, &key, &ret_list->bytes, &ret_list->len, e) < 0)
         return -1;

@@ -82,11 +82,9 @@ static void link_newest(struct entries_cache *cache, struct snapshot *s)
     cache->newest = s;
 }
 
-static void unlist(struct entries_cache *cache, struct snapshot **at)
+static void unlist(struct entries_cache *cache, struct snapshot *s)
 {
-    struct snapshot *s = *at;
-
-    *at = s->next;
+    *find(cache, &s->of) = s->next;
     unlink_use(cache, s);
     cache->bytes -= s->bytes;
     s->is_listed = false;
@@ -99,11 +97,11 @@ static void list(struct entries_cache *cache, struct snapshot *s)
     struct snapshot **at = find(cache, &s->of);
 
     if (*at)
-        unlist(cache, at);
-    while (cache->oldest && cache->bytes + s->bytes > cache->most_bytes)
-        unlist(cache, find(cache, &cache->oldest->of));
+        unlist(cache, *at);
     if (s->bytes > cache->most_bytes)
         return;
+    while (cache->oldest && cache->bytes + s->bytes > cache->most_bytes)
+        unlist(cache, cache->oldest);
     at = find(cache, &s->of);
     s->next = *at;
     *at = s;
@@ -117,7 +115,7 @@ void entries_cache_free(struct entries_cache *cache)
     if (!cache)
         return;
     while (cache->oldest)
-        unlist(cache, find(cache, &cache->oldest->of));
+        unlist(cache, cache->oldest);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }

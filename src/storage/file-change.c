@@ -120,14 +120,14 @@ int files_change(struct files *files,
     struct changing c = {files, at, change, lease_id};
     auto_place place = SHARE_NOWHERE;
     auto_file_spot spot = FILE_NOWHERE;
-    auto_file_lock pthread_rwlock_t *lock = NULL;
+    auto_file_lock lock = {0};
     autoptr(file_row) row = NULL;
     struct file_stat stat;
 
     if (share_place_open(files, at->account, at->share, &place, e) < 0 ||
         file_spot_find(&place, at, &spot, e) < 0 || file_spot_need(&spot, is_directory, e) < 0)
         return -1;
-    lock = file_lock(files, spot.stat.inode, true);
+    file_lock(files, spot.stat.inode, true, &lock);
     if (change_locked(&c, &place, &spot, &row, &stat, e) < 0)
         return -1;
     *ret_file = file_of(row, &stat, *spot.asked ? spot.name : "", spot.parent_inode);
@@ -161,7 +161,7 @@ int files_delete(struct files *files,
 {
     auto_place place = SHARE_NOWHERE;
     auto_file_spot spot = FILE_NOWHERE;
-    auto_file_lock pthread_rwlock_t *lock = NULL;
+    auto_file_lock lock = {0};
     autoptr(file_row) row = NULL;
 
     if (share_place_open(files, at->account, at->share, &place, e) < 0 ||
@@ -170,7 +170,7 @@ int files_delete(struct files *files,
     if (!*spot.asked)
         return files_fail(e, ERR_CONFLICT, "CannotDeleteFileOrDirectory",
                           "the root directory goes with its share only");
-    lock = file_lock(files, spot.stat.inode, true);
+    file_lock(files, spot.stat.inode, true, &lock);
     if (file_row_find(files, &place, &spot.stat, &row, e) < 0 ||
         file_check_lease(row, lease_id, e) < 0 || file_check_writable(row, e) < 0)
         return -1;
@@ -190,7 +190,7 @@ struct renaming {
     struct share_place place;
     struct file_spot from, to;
     bool is_same; /* only the case of the name changes */
-    pthread_rwlock_t *first, *second;
+    struct file_lock first, second;
 };
 
 static void renaming_done(struct renaming *r)
@@ -310,7 +310,7 @@ int files_lease(struct files *files,
         .edit = edit_lease, .context = (void *)request, .is_silent = true};
     auto_place place = SHARE_NOWHERE;
     auto_file_spot spot = FILE_NOWHERE;
-    auto_file_lock pthread_rwlock_t *lock = NULL;
+    auto_file_lock lock = {0};
     autoptr(file_row) row = NULL;
     struct file_stat stat;
     auto_close int fd = -1;
@@ -318,7 +318,7 @@ int files_lease(struct files *files,
     if (share_place_open(files, at->account, at->share, &place, e) < 0 ||
         file_spot_find(&place, at, &spot, e) < 0 || file_spot_need(&spot, 0, e) < 0)
         return -1;
-    lock = file_lock(files, spot.stat.inode, true);
+    file_lock(files, spot.stat.inode, true, &lock);
     if (file_spot_open(&spot, O_RDONLY, &fd, &stat, e) < 0 ||
         file_row_edit(files, at, &stat, &edit, &row, e) < 0)
         return -1;

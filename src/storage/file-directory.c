@@ -174,7 +174,10 @@ static void write_listing(struct storage_call *call,
     str_add(out, "\" DirectoryPath=\"");
     xml_text(out, call->object ? call->object : "");
     str_add(out, "\">");
-    xml_name(out, "Prefix", prefix ? prefix : "");
+    /* An empty one is left out: the Python SDK (12.11) sends back what it made of it, a
+     * structure, with the next page. */
+    if (prefix && *prefix)
+        xml_name(out, "Prefix", prefix);
     xml_element(out, "Marker", marker ? marker : "");
     if (storage_query(call, "maxresults"))
         xml_number(out, "MaxResults", most);

@@ -155,14 +155,14 @@ static int make_file(const struct making *m, struct file **ret_file, struct err 
 {
     auto_place place = SHARE_NOWHERE;
     auto_file_spot spot = FILE_NOWHERE;
-    auto_file_lock pthread_rwlock_t *lock = NULL;
+    auto_file_lock lock = {0};
 
     if (check_size(m->size, e) < 0 ||
         share_place_open(m->files, m->at->account, m->at->share, &place, e) < 0 ||
         file_spot_find(&place, m->at, &spot, e) < 0)
         return -1;
     if (spot.is_there)
-        lock = file_lock(m->files, spot.stat.inode, true);
+        file_lock(m->files, spot.stat.inode, true, &lock);
     return make_locked(m, &place, &spot, ret_file, e);
 }
 

@@ -258,6 +258,9 @@ int file_spot_open(const struct file_spot *spot,
         return files_fail_sys(e, errno, "could not open a file");
     if (file_stat_of(fd, ret_stat, e) < 0)
         return -1;
+    if (ret_stat->is_directory != spot->stat.is_directory) /* swapped meanwhile */
+        return files_fail(e, ERR_NOT_FOUND, "ResourceNotFound",
+                          "the file or directory does not exist");
     *ret_fd = take_fd(&fd);
     return 0;
 }

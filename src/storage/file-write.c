@@ -13,7 +13,7 @@ struct opened {
     int fd;
     struct file_stat stat;
     struct file_row *row;
-    pthread_rwlock_t *lock;
+    struct file_lock lock;
 };
 
 static void opened_done(struct opened *opened)
@@ -39,7 +39,7 @@ static int open_for_range(struct files *files,
         file_row_find(files, place, &opened->stat, &opened->row, e) < 0)
         return -1;
     exclusive = keeps_written || (opened->row && opened->row->content_md5);
-    opened->lock = file_lock(files, opened->stat.inode, exclusive);
+    file_lock(files, opened->stat.inode, exclusive, &opened->lock);
     file_row_free(opened->row);
     opened->row = NULL;
     return file_row_find(files, place, &opened->stat, &opened->row, e);

@@ -57,16 +57,23 @@ int files_fail(struct err *e, enum err_code code, const char *reason, const char
 /* The same for a failed system call, disk full included. */
 int files_fail_sys(struct err *e, int errno_value, const char *doing);
 
-/* auto_file_lock pthread_rwlock_t *lock = ...: held to the end of the scope. */
-pthread_rwlock_t *file_lock(struct files *files, uint64_t inode, bool exclusive);
-void file_unlock(pthread_rwlock_t **lock);
-/* Two at once, for writing: *ret_second is NULL when one lock does for both. */
+/* Always -1: see err.h. */
+#define files_fail(...)     err_always_fails(files_fail(__VA_ARGS__))
+#define files_fail_sys(...) err_always_fails(files_fail_sys(__VA_ARGS__))
+
+/* auto_file_lock lock = {0}; file_lock(...): held to the end of the scope. */
+struct file_lock {
+    pthread_rwlock_t *held;
+};
+void file_lock(struct files *files, uint64_t inode, bool exclusive, struct file_lock *ret_lock);
+void file_unlock(struct file_lock *lock);
+/* Two at once, for writing; the second stays free when one does for both. */
 void file_lock_two(struct files *files,
                    uint64_t inode,
                    uint64_t other,
-                   pthread_rwlock_t **ret_first,
-                   pthread_rwlock_t **ret_second);
-#define auto_file_lock __attribute__((cleanup(file_unlock)))
+                   struct file_lock *ret_first,
+                   struct file_lock *ret_second);
+#define auto_file_lock __attribute__((cleanup(file_unlock))) struct file_lock
 
 /* --- file-names.c: what names may be, and when two are the same --- */
 
@@ -183,8 +190,12 @@ int share_row_need(struct db *db,
                    const char *share,
                    struct share_row **ret_row,
                    struct err *e);
+extern const struct lease_words share_words;
 bool share_name_is_valid(const char *name);
 struct share_row *share_row_new(struct files *files, const char *account, const char *name);
+
+/* --- share-remove.c --- */
+
 /* Remove the rows of what is gone, when there is time. */
 void shares_purge_later(struct files *files);
 

@@ -10,15 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- errors --- */
+/* --- errors: names in parentheses, there are macros of the same names --- */
 
-int files_fail(struct err *e, enum err_code code, const char *reason, const char *text)
+int(files_fail)(struct err *e, enum err_code code, const char *reason, const char *text)
 {
     err_set(e, code, "%s", text);
     return err_reason(e, reason);
 }
 
-int files_fail_sys(struct err *e, int errno_value, const char *doing)
+int(files_fail_sys)(struct err *e, int errno_value, const char *doing)
 {
     switch (errno_value) {
     case ENOENT:
@@ -34,10 +34,9 @@ int files_fail_sys(struct err *e, int errno_value, const char *doing)
     case EISDIR:
         return files_fail(e, ERR_CONFLICT, "ResourceTypeMismatch",
                           "a directory of that name is there");
-    case ENOSPC:
-    case EDQUOT:
     case EFBIG:
-        return files_fail(e, ERR_FORBIDDEN, "ShareSizeLimitReached", "the disk is full");
+        return files_fail(e, ERR_FORBIDDEN, "ShareSizeLimitReached",
+                          "the file is larger than the disk allows");
     case ENAMETOOLONG:
         return files_fail(e, ERR_INVALID, "InvalidFileOrDirectoryPathName",
                           "the path is too long");
@@ -53,37 +52,33 @@ static size_t stripe_of(uint64_t inode)
     return (inode * 0x9e3779b97f4a7c15ull >> 32) % FILE_LOCKS;
 }
 
-pthread_rwlock_t *file_lock(struct files *files, uint64_t inode, bool exclusive)
+void file_lock(struct files *files, uint64_t inode, bool exclusive, struct file_lock *lock)
 {
-    pthread_rwlock_t *lock = &files->locks[stripe_of(inode)];
-
+    lock->held = &files->locks[stripe_of(inode)];
     if (exclusive)
-        pthread_rwlock_wrlock(lock);
+        pthread_rwlock_wrlock(lock->held);
     else
-        pthread_rwlock_rdlock(lock);
-    return lock;
+        pthread_rwlock_rdlock(lock->held);
 }
 
-void file_unlock(pthread_rwlock_t **lock)
+void file_unlock(struct file_lock *lock)
 {
-    if (*lock)
-        pthread_rwlock_unlock(*lock);
+    if (lock->held)
+        pthread_rwlock_unlock(lock->held);
 }
 
 void file_lock_two(struct files *files,
                    uint64_t inode,
                    uint64_t other,
-                   pthread_rwlock_t **ret_first,
-                   pthread_rwlock_t **ret_second)
+                   struct file_lock *first,
+                   struct file_lock *second)
 {
-    size_t a = stripe_of(inode), b = stripe_of(other);
+    bool in_order = stripe_of(inode) < stripe_of(other);
 
     /* Always in the same order, or two renames could wait for each other. */
-    *ret_first = &files->locks[a < b ? a : b];
-    *ret_second = a == b ? NULL : &files->locks[a < b ? b : a];
-    pthread_rwlock_wrlock(*ret_first);
-    if (*ret_second)
-        pthread_rwlock_wrlock(*ret_second);
+    file_lock(files, in_order ? inode : other, true, first);
+    if (stripe_of(inode) != stripe_of(other))
+        file_lock(files, in_order ? other : inode, true, second);
 }
 
 /* --- opening --- */

@@ -10,6 +10,8 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "db/writer.h"
+#include "storage/row-cache.h"
 #include "store/blob.h"
 #include "store/pool.h"
 
@@ -102,6 +104,28 @@ static void compare(struct found *found)
                         found->facts.mtime_ns != found->row->mtime_ns;
 }
 
+static int find_row(struct blobs *blobs,
+                    const struct blob_key *key,
+                    const struct facts *facts,
+                    struct blob_row **ret_row,
+                    struct err *e)
+{
+    uint64_t generation = db_writer_generation(blobs->writer);
+    auto_reader r = {0};
+
+    if (row_cache_find(blobs->rows, key, generation, ret_row))
+        return 0;
+    if (store_pool_take(blobs->readers, &r, e) < 0 ||
+        store_find_blob(r.db, key, ret_row, e) < 0)
+        return -1;
+    /* Folders that were moved or restored have other inodes. */
+    if (!*ret_row &&
+        store_find_blob_like(r.db, key, facts->size_bytes, facts->mtime_ns, ret_row, e) < 0)
+        return -1;
+    row_cache_keep(blobs->rows, key, generation, *ret_row);
+    return 0;
+}
+
 static int look_once(struct blobs *blobs,
                      struct folder *folder,
                      const char *name,
@@ -111,7 +135,6 @@ static int look_once(struct blobs *blobs,
                      struct err *e)
 {
     struct blob_key key = {folder->id, name, snapshot, 0, 0};
-    auto_reader r = {0};
     int there;
 
     if (snapshot[0])
@@ -122,10 +145,7 @@ static int look_once(struct blobs *blobs,
         return there;
     key.inode = ret->facts.inode;
     key.born_ns = ret->facts.born_ns;
-    if (store_pool_take(blobs->readers, &r, e) < 0 ||
-        store_find_blob(r.db, &key, &ret->row, e) < 0)
-        return -1;
-    return 1;
+    return find_row(blobs, &key, &ret->facts, &ret->row, e) < 0 ? -1 : 1;
 }
 
 /* A file without a row: is it the one the name still stands for? */
@@ -239,7 +259,7 @@ struct blob *blob_of_found(const struct found *found, const char *name, const ch
     return blob_of_row(found->row, &found->facts, found->is_changed, name, snapshot);
 }
 
-static struct blob_row *row_dup(const struct blob_row *from)
+struct blob_row *row_dup(const struct blob_row *from)
 {
     struct blob_row *row = xmalloc(sizeof(*row));
 

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/str.h"
 #include "core/names.h"
+#include "storage/syncs.h"
 #include "store/blob.h"
 #include "store/pool.h"
 
@@ -80,6 +81,7 @@ static int open_folder(struct blobs *blobs,
     auto_reader r = {0};
 
     folder->fd = folder->tree_fd = -1;
+    folder->syncs = blobs->syncs;
     pthread_mutex_init(&folder->making_lock, NULL);
     if (fs_open_beneath(blobs->root_fd, path, O_RDONLY | O_DIRECTORY, 0, &folder->fd, NULL) < 0)
         return errno == ENOENT ? container_not_found(e)
@@ -279,7 +281,7 @@ int folder_sync(struct folder *folder, const char *path, struct err *e)
     auto_close int fd =
         openat(folder->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fd < 0 || fsync(fd) < 0)
-        return err_sys(e, errno, "could not sync \"%.200s\"", path);
-    return 0;
+    if (fd < 0)
+        return err_sys(e, errno, "could not open \"%.200s\"", path);
+    return syncs_wait(folder->syncs, fd, e);
 }

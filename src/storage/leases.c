@@ -65,6 +65,14 @@ void lease_to_row(const struct lease *lease, struct lease_row *row)
     row->duration_s = lease->duration_s;
 }
 
+void lease_after_write(struct lease_row *row, int64_t now_ms)
+{
+    const struct lease lease = lease_from_row(row);
+
+    if (state_of(&lease, now_ms) == EXPIRED)
+        *row = (struct lease_row){0};
+}
+
 static int refuse(struct err *e, const char *reason, const char *message)
 {
     err_set(e, ERR_CONFLICT, "%s", message);

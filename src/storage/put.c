@@ -29,6 +29,7 @@ void row_touch(struct blobs *blobs, struct blob_row *row)
 
     etag_format(row->etag, tick);
     row->modified_ms = tick_to_ms(tick);
+    lease_after_write(&row->lease, row->modified_ms);
 }
 
 void row_set_facts(struct blob_row *row, const struct facts *facts)
@@ -83,6 +84,7 @@ static void row_inherit(struct blob_row *row, const struct found *old)
         return;
     row->created_ms = old->row->created_ms;
     row->lease = old->row->lease;
+    lease_after_write(&row->lease, row->modified_ms);
 }
 
 struct row_change {
@@ -101,6 +103,8 @@ static int apply_row(void *context, struct db *db, struct err *e)
         return err_reason(e, e->code == ERR_NOT_FOUND ? "ContainerNotFound" : NULL);
     if (c->swap && c->swap->block_list_len > 0 &&
         store_put_block_list(db, &key, c->swap->block_list, c->swap->block_list_len, e) < 0)
+        return -1;
+    if (!c->swap && store_keep_blob(db, &key, e) < 0)
         return -1;
     return store_put_blob(db, c->folder->id, row, e);
 }

@@ -20,10 +20,12 @@ struct db;
 struct db_writer;
 struct entries_cache;
 struct lease_row;
+struct row_cache;
 struct staging;
 struct statx;
 struct store_pool;
 struct str;
+struct syncs;
 struct work_pool;
 
 enum {
@@ -44,6 +46,7 @@ struct folder {
     char *account, *name;
     int fd; /* the container's folder: odd/, staged/, snap/, tmp/ beneath, with names of ours */
     int tree_fd;                 /* tree/: for names of strangers, always by openat2 */
+    struct syncs *syncs;         /* borrowed */
     atomic_int making;           /* threads that make folders in tree/ right now ... */
     pthread_mutex_t making_lock; /* ... and the lock they hold until those are on disk */
     int refs;                    /* guarded by blobs->folders_lock, as are the two below */
@@ -59,7 +62,9 @@ struct blobs {
     struct work_pool *cleaner; /* one thread: removes what is no longer anybody's */
     atomic_bool is_stopping;   /* it stops half-way, too: the next start goes on */
     struct entries_cache *entries;
+    struct row_cache *rows;
     struct staging *staging;
+    struct syncs *syncs;
     pthread_mutex_t name_locks[NAME_LOCKS];
     atomic_int_least64_t last_tick;
 
@@ -70,6 +75,10 @@ struct blobs {
 
     pthread_mutex_t settle_lock; /* also held while submitting, so that order is kept */
     struct settle *settles, **settles_tail;
+
+    pthread_mutex_t broken_lock;
+    void (*broken)(const struct err *why, void *context);
+    void *broken_context;
 };
 
 /* --- blobs.c: the database, the clock, the locks --- */
@@ -89,7 +98,7 @@ void etag_format(char etag[ETAG_BYTES], int64_t tick);
 /* auto_name_lock pthread_mutex_t *lock = name_lock(...): held to the end of the scope. */
 pthread_mutex_t *name_lock(struct blobs *blobs, const struct folder *folder, const char *name);
 void name_unlock(pthread_mutex_t **lock);
-#define auto_name_lock __attribute__((cleanup(name_unlock)))
+#define auto_name_lock __attribute__((cleanup(name_unlock), unused))
 
 /* --- settle.c --- */
 
@@ -235,6 +244,7 @@ struct blob *blob_of_row(const struct blob_row *row,
                          const char *snapshot);
 struct blob *blob_of_found(const struct found *found, const char *name, const char *snapshot);
 /* A row to change: a copy of the one found, brought up to date, or a new one. */
+struct blob_row *row_dup(const struct blob_row *from);
 struct blob_row *
 row_of_found(const struct found *found, const char *name, const char *snapshot);
 int not_found(struct err *e); /* BlobNotFound */
@@ -363,6 +373,8 @@ int lease_apply(struct lease *lease,
                 int *ret_left_s,
                 struct err *e);
 struct lease lease_from_row(const struct lease_row *row);
+/* What was written since is not under its guard: an expired lease is not renewed after that. */
+void lease_after_write(struct lease_row *row, int64_t now_ms);
 void lease_to_row(const struct lease *lease, struct lease_row *row);
 
 /* --- blocks.c: the uncommitted --- */

@@ -19,6 +19,7 @@
 #include "base/fs.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "storage/syncs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -343,8 +344,8 @@ int tree_place(
         return err_sys(e, errno, "could not put the file in its place");
     }
     FAULT("storage.after-rename");
-    if (fsync(spot->parent_fd) < 0)
-        return err_sys(e, errno, "could not sync a folder");
+    if (syncs_wait(folder->syncs, spot->parent_fd, e) < 0)
+        return -1;
     return spot->is_odd ? 0 : tree_remove_odd(folder, name, e);
 }
 
@@ -386,9 +387,7 @@ static int remove_from_tree(struct folder *folder, const char *name, struct err 
     if (unlinkat(fd, slash ? slash + 1 : name, 0) < 0)
         return says_missing(errno) ? 0 : err_sys(e, errno, "could not remove the file");
     FAULT("storage.after-unlink");
-    if (fsync(fd) < 0)
-        return err_sys(e, errno, "could not sync a folder");
-    return 1;
+    return syncs_wait(folder->syncs, fd, e) < 0 ? -1 : 1;
 }
 
 int tree_remove(struct folder *folder, const char *name, struct err *e)

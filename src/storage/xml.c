@@ -195,7 +195,6 @@ static void refuse(struct reader *r, const char *why)
 static void XMLCALL on_open(void *context, const XML_Char *name, const XML_Char **attributes)
 {
     struct reader *r = context;
-    const char *colon = strrchr(name, ':');
     struct xml_node *node;
     struct open_node *open;
 
@@ -209,7 +208,7 @@ static void XMLCALL on_open(void *context, const XML_Char *name, const XML_Char 
         return;
     }
     node = arena_alloc(r->arena, sizeof(*node));
-    node->name = arena_strdup(r->arena, colon ? colon + 1 : name);
+    node->name = arena_strdup(r->arena, name);
     node->text = "";
     if (r->depth) {
         struct open_node *parent = &r->stack[r->depth - 1];

@@ -40,7 +40,7 @@ enum {
 };
 
 struct xml_node {
-    const char *name; /* without its namespace */
+    const char *name;
     const char *text; /* never NULL; without blanks around it when there are children */
     const struct xml_node *child, *next;
 };

@@ -102,13 +102,27 @@ static void own_row(struct blob_row *row)
     row->copy_source = dup(row->copy_source);
 }
 
+static int read_one(struct db_query *q, struct blob_row **ret_row, struct err *e)
+{
+    int rows = db_next(q, e);
+
+    if (rows < 0)
+        return -1;
+    *ret_row = NULL;
+    if (rows > 0) {
+        *ret_row = xcalloc(1, sizeof(**ret_row));
+        borrow_row(q, *ret_row);
+        own_row(*ret_row);
+    }
+    return 0;
+}
+
 int store_find_blob(struct db *db,
                     const struct blob_key *key,
                     struct blob_row **ret_row,
                     struct err *e)
 {
     auto_query q = {0};
-    int rows;
 
     if (db_select(db, &q, e,
                   "SELECT " COLUMNS " FROM blob WHERE container_id = ? AND name = ?"
@@ -116,16 +130,25 @@ int store_find_blob(struct db *db,
                   "ittii", key->container_id, key->name, key->snapshot, (int64_t)key->inode,
                   key->born_ns) < 0)
         return -1;
-    rows = db_next(&q, e);
-    if (rows < 0)
+    return read_one(&q, ret_row, e);
+}
+
+int store_find_blob_like(struct db *db,
+                         const struct blob_key *key,
+                         int64_t size_bytes,
+                         int64_t mtime_ns,
+                         struct blob_row **ret_row,
+                         struct err *e)
+{
+    auto_query q = {0};
+
+    if (db_select(db, &q, e,
+                  "SELECT " COLUMNS " FROM blob WHERE container_id = ? AND name = ?"
+                  " AND snapshot = ? AND size_bytes = ? AND mtime_ns = ?",
+                  "ittii", key->container_id, key->name, key->snapshot, size_bytes,
+                  mtime_ns) < 0)
         return -1;
-    *ret_row = NULL;
-    if (rows > 0) {
-        *ret_row = xcalloc(1, sizeof(**ret_row));
-        borrow_row(&q, *ret_row);
-        own_row(*ret_row);
-    }
-    return 0;
+    return read_one(&q, ret_row, e);
 }
 
 int store_put_blob(struct db *db, int64_t container_id, const struct blob_row *r, struct err *e)

@@ -104,6 +104,14 @@ int store_find_blob(struct db *db,
                     const struct blob_key *key,
                     struct blob_row **ret_row,
                     struct err *e);
+/* The row of a file that is not the one it was written for, but has its name, its size and its
+ * mtime to the nanosecond: a copy, as a restore makes it. */
+int store_find_blob_like(struct db *db,
+                         const struct blob_key *key,
+                         int64_t size_bytes,
+                         int64_t mtime_ns,
+                         struct blob_row **ret_row,
+                         struct err *e);
 /* Insert, or replace the one of the same name and inode. */
 int store_put_blob(struct db *db,
                    int64_t container_id,

@@ -288,12 +288,18 @@ class Places:
 
 
 @pytest.fixture(scope="module")
-def yard(programs):
+def start_yard(programs):
+    """start_yard(*options): for a file whose yard is not the usual one."""
     places = Places(programs)
     try:
-        yield places.new()
+        yield places.new
     finally:
         places.end()
+
+
+@pytest.fixture(scope="module")
+def yard(start_yard):
+    return start_yard()
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A storage account of a yard, as each real client wants to be told about it."""
+import hashlib
 import os
 import pathlib
 import random
+import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GROUP = "storage"
@@ -71,6 +73,8 @@ def make_tree(folder, seed, big=0):
         path = pathlib.Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+        # Clients that compare times would take a file of this very second for a changed one.
+        os.utime(path, times=(1.6e9, 1.6e9))
     return made
 
 
@@ -80,3 +84,24 @@ def read_tree(folder):
         for parent, _, names in os.walk(folder)
         for name in names
     }
+
+
+def assert_same(got, wanted):
+    """Compare two trees, folders or {name: bytes}, in words that a person can read."""
+    got, wanted = (
+        {name: f"{len(data)} bytes, MD5 {hashlib.md5(data).hexdigest()}" for name, data in tree.items()}
+        for tree in (t if isinstance(t, dict) else read_tree(t) for t in (got, wanted))
+    )
+    assert got == wanted, f"only got {got.items() - wanted.items()}, only wanted {wanted.items() - got.items()}"
+
+
+def with_hosts(names, command, folder):
+    """The command in a mount namespace of its own, where these names are this machine; None when
+    the kernel does not let us make one."""
+    hosts = pathlib.Path(folder, "hosts")
+    hosts.write_text("127.0.0.1 localhost " + " ".join(names) + "\n")
+    inside = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"',
+              str(hosts)]
+    if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+        return None
+    return [*inside, *map(str, command)]

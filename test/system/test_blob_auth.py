@@ -123,6 +123,24 @@ def test_every_signed_part_counts(store, con):
     refused(store.call("DELETE", path, "", sent, auth=auth), "AuthenticationFailed")
 
 
+def rotate(yard, store, name):
+    path = f"{yard.subscription}/resourceGroups/storage/providers/Microsoft.Storage/storageAccounts/{store.account}"
+    answer = yard.rest("POST", path + "/regenerateKey", json={"keyName": name})
+    assert answer.status_code == 200, answer.text
+    return {key["keyName"]: key["value"] for key in answer.json()["keys"]}
+
+
+def test_a_new_key_shuts_out_the_old_one_at_once(yard, store, con):
+    first = Storage(store.endpoint, store.account, rotate(yard, store, "key2")["key2"])
+    sas = service_sas(first.account, first.key, con[1:], "b")
+    assert first.call("GET", f"{con}/b").status == 200 and first.call("GET", f"{con}/b", sas=sas).status == 200
+    second = Storage(store.endpoint, store.account, rotate(yard, store, "key2")["key2"])
+    assert second.call("GET", f"{con}/b").status == 200
+    refused(first.call("GET", f"{con}/b"), "AuthenticationFailed")
+    refused(first.call("GET", f"{con}/b", sas=sas), "AuthenticationFailed")
+    assert store.call("GET", f"{con}/b").status == 200  # the other key is as it was
+
+
 # -- account SAS -------------------------------------------------------------------------------------
 
 
@@ -365,6 +383,31 @@ def test_other_names_of_the_same_machine_work(store, con):
     port = store.netloc.rsplit(":", 1)[1]
     for host in (f"localhost:{port}", f"127.0.0.2:{port}", f"[::1]:{port}", "localhost", f"somename:{port}"):
         assert store.call("GET", f"{con}/b", host=host).body == b"data"
+
+
+def test_the_account_may_stand_in_the_host(fresh_yard):
+    yard = fresh_yard("--storage-suffix", "yard.example")
+    store = open_account(yard, "hostaccount")
+    con = store.make_container("con")
+    store.put(f"{con}/b", b"data")
+    port = store.netloc.rsplit(":", 1)[1]
+    host = f"hostaccount.blob.yard.example:{port}"
+    assert store.call("GET", f"{con}/b", base="", host=host).body == b"data"
+    listed = store.call("GET", con, "restype=container&comp=list", base="", host=host).xml
+    assert listed.get("ServiceEndpoint") == f"http://{host}/"
+    secondary = f"hostaccount-secondary.blob.yard.example:{port}"
+    assert store.call("GET", f"{con}/b", base="", host=secondary).body == b"data"
+    source = {"x-ms-copy-source": f"http://{host}{con}/b"}
+    assert store.call("PUT", f"{con}/c", "", source, base="", host=host).status == 202
+    for other in ("hostaccount.file.yard.example", "yard.example", "x.hostaccount.blob.yard.example"):
+        assert store.call("GET", f"{con}/b", base="", host=f"{other}:{port}").status == 421
+
+
+def test_https_is_spoken_on_the_same_port(yard, store, con):
+    sas = service_sas(store.account, store.key, con[1:], "b", spr="https")
+    refused(store.call("GET", f"{con}/b", sas=sas), "AuthorizationProtocolMismatch")
+    answer = yard.session.get(f"https://{store.netloc}{store.base}{con}/b?{sas}", verify=yard.ca_file)
+    assert (answer.status_code, answer.content) == (200, b"data")
 
 
 @pytest.mark.parametrize("path", [

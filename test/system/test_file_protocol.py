@@ -574,6 +574,18 @@ def test_files_and_directories_are_renamed(store, share):
     assert far.status == 400
 
 
+def test_a_rename_to_an_address_without_the_account_is_understood(store, share):
+    """As the client for JavaScript (12.32) sends it with addresses in path style."""
+    make(store, f"{share}/a", b"1")
+    source = {"x-ms-file-rename-source": store.url(f"{share}/a")}
+    assert store.call("PUT", f"{share}/b", "comp=rename", source, base="").status == 200
+    assert store.call("GET", f"{share}/b").body == b"1"
+    other = {"x-ms-file-rename-source": store.url(f"{share}/b").replace(store.account, "otheraccount")}
+    assert store.call("PUT", f"{share}/c", "comp=rename", other, base="").status in (403, 404)
+    assert store.call("PUT", f"{share}/c", "comp=rename", other).status >= 400
+    assert store.call("GET", f"{share}/b").body == b"1"
+
+
 # -- names ------------------------------------------------------------------------------------------
 
 

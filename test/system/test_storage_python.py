@@ -27,6 +27,8 @@ from azure.storage.blob import (
 
 from storage_account import make_account
 
+EAGER = {"retry_total": 0}  # what goes wrong once must be seen
+
 
 def soon(hours=1):
     return datetime.datetime.utcnow() + datetime.timedelta(hours=hours)
@@ -39,7 +41,7 @@ def account(yard):
 
 @pytest.fixture(scope="module")
 def service(account):
-    with BlobServiceClient.from_connection_string(account.connection_string()) as client:
+    with BlobServiceClient.from_connection_string(account.connection_string(), **EAGER) as client:
         yield client
 
 
@@ -375,7 +377,7 @@ def test_copies_within_the_yard(con, account, service):
 
     # Another account of the same yard wants a signature in the source's address.
     other = make_account(account.yard, "otheraccount")
-    with BlobServiceClient.from_connection_string(other.connection_string()) as there:
+    with BlobServiceClient.from_connection_string(other.connection_string(), **EAGER) as there:
         target = there.create_container("target").get_blob_client("b")
         assert code_of(target.start_copy_from_url, source.url)[0] in (403, 404)
         sas = generate_blob_sas(account.name, con.container_name, "from/a", account_key=account.key,
@@ -608,7 +610,7 @@ def test_a_wrong_key_opens_nothing(account, con):
 
 def test_keys_rotate(yard):
     account = make_account(yard, "rotateaccount")
-    old = BlobServiceClient.from_connection_string(account.connection_string())
+    old = BlobServiceClient.from_connection_string(account.connection_string(), **EAGER)
     old.create_container("mine")
     sas = BlobServiceClient(account.blob, account.sas())
     assert sas.get_container_client("mine").exists()
@@ -619,7 +621,7 @@ def test_keys_rotate(yard):
                              f"/storageAccounts/{account.name}/listKeys").json()["keys"]
     assert keys[0]["value"] != account.key
     account.key = keys[0]["value"]
-    new = BlobServiceClient.from_connection_string(account.connection_string())
+    new = BlobServiceClient.from_connection_string(account.connection_string(), **EAGER)
     assert new.get_container_client("mine").exists()
 
 

@@ -18,6 +18,8 @@ from azure.storage.fileshare import (
 
 from storage_account import make_account
 
+EAGER = {"retry_total": 0}  # what goes wrong once must be seen
+
 
 def soon(hours=1):
     return datetime.datetime.utcnow() + datetime.timedelta(hours=hours)
@@ -30,7 +32,7 @@ def account(yard):
 
 @pytest.fixture(scope="module")
 def service(account):
-    with ShareServiceClient.from_connection_string(account.connection_string()) as client:
+    with ShareServiceClient.from_connection_string(account.connection_string(), **EAGER) as client:
         yield client
 
 
@@ -60,7 +62,6 @@ def test_shares_from_creation_to_deletion(service):
     share.set_share_metadata({"new": "1"})
     listed = list(service.list_shares(name_starts_with="life", include_metadata=True))
     assert [(s.name, s.quota, s.metadata) for s in listed] == [(name, 5, {"new": "1"})]
-    share.upload_file = None
     share.get_file_client("f").upload_file(bytes(1000))
     assert share.get_share_stats() >= 0
     share.delete_share()
@@ -173,12 +174,12 @@ def test_ranges_are_written_cleared_and_listed(share):
 
 
 def test_smb_properties(share):
-    when = datetime.datetime(2020, 5, 17, 10, 11, 12, 123456, tzinfo=datetime.timezone.utc)
+    when = datetime.datetime(2020, 5, 17, 10, 11, 12, 123456)
     file = share.get_file_client("smb")
     file.create_file(10, file_attributes=NTFSAttributes(read_only=True, archive=True),
                      file_creation_time=when, file_last_write_time=when)
     properties = file.get_file_properties()
-    assert str(properties.file_attributes) == "ReadOnly | Archive" or "ReadOnly" in str(properties.file_attributes)
+    assert "ReadOnly" in str(properties.file_attributes)
     assert str(properties.creation_time).startswith("2020-05-17")
     key = share.create_permission_for_share("O:BAG:BAD:(A;;FA;;;SY)")
     assert share.get_permission_for_share(key) == "O:BAG:BAD:(A;;FA;;;SY)"

@@ -122,6 +122,27 @@ static void names_keep_their_case_and_are_found_without_it(void **state)
     assert_memory_equal(text, "\0\0", 2);
 }
 
+static void a_name_that_a_job_made_meanwhile_is_found_without_its_case(void **state)
+{
+    struct share_yard *yard = *state;
+
+    for (int i = 0; i < 20; i++) {
+        auto_free char *ours = xasprintf("ours-%d", i), *lower = xasprintf("job-%d", i);
+        auto_free char *upper = xasprintf("JOB-%d", i), *real = yard_path(yard, upper);
+        autoptr(file) file = NULL;
+
+        make_file(yard, ours, "");
+        assert_missing(yard, lower, "ResourceNotFound");
+        usleep(5000); /* older kernels' clocks of files tick every 4 ms */
+        write_behind(yard, upper, "x");
+        file = find(yard, lower);
+        assert_string_equal(file->name, upper);
+        usleep(5000);
+        unlink(real);
+        assert_missing(yard, lower, "ResourceNotFound");
+    }
+}
+
 static void two_names_of_a_job_that_differ_in_case_are_two_files(void **state)
 {
     struct share_yard *yard = *state;
@@ -333,6 +354,7 @@ int main(void)
         cmocka_unit_test(long_and_deep_paths_are_refused),
         cmocka_unit_test(names_are_equal_but_for_case),
         TEST(names_keep_their_case_and_are_found_without_it),
+        TEST(a_name_that_a_job_made_meanwhile_is_found_without_its_case),
         TEST(two_names_of_a_job_that_differ_in_case_are_two_files),
         TEST(forbidden_names_are_not_made_but_read),
         TEST(trailing_dots_count_only_when_allowed),

@@ -261,9 +261,9 @@ static void a_new_file_in_the_place_of_a_removed_one_has_no_old_facts(void **sta
     auto_free char *real = yard_path(yard, "x");
 
     for (int i = 0; i < 20; i++) {
-        autoptr(file) before = put_with_facts(yard, "x");
         autoptr(file) after = NULL;
 
+        file_free(put_with_facts(yard, "x"));
         unlink(real);
         write_behind(yard, "x", "1234");
         after = find(yard, "x");
@@ -292,7 +292,6 @@ static void a_copy_is_a_file_of_its_own(void **state)
 {
     struct share_yard *yard = *state;
     const struct file_address from = at("x"), to = at("y");
-    autoptr(file) source = put_with_facts(yard, "x");
     autoptr(file) opened = NULL;
     autoptr(file) copied = NULL;
     auto_free char *text = NULL;
@@ -300,6 +299,7 @@ static void a_copy_is_a_file_of_its_own(void **state)
     struct file_copy copy = {.source_url = "http://x/y"};
     struct err e = {0};
 
+    file_free(put_with_facts(yard, "x"));
     assert_ok(try_write(yard, "x", 0, "copy", &e), &e);
     assert_ok(files_find(yard->files, &from, 0, &opened, &fd, &e), &e);
     copy.fd = fd;

@@ -113,6 +113,28 @@ static void a_file_changed_in_place_keeps_type_and_metadata_but_not_md5_and_etag
     assert_text(s, "a", "other bytes");
 }
 
+static void a_restored_copy_has_its_facts_again(void **state)
+{
+    struct scene *s = *state;
+    const struct blob_put put = {.headers = {.content_type = (char *)"text/plain"}};
+    const struct blob_address at = at_name("a");
+    auto_free char *file = scene_path(s, "tree/a"), *copy = scene_path(s, "tree/copy");
+    autoptr(upload) upload = upload_of(s, "hello");
+    autoptr(blob) before = NULL, *after = NULL;
+    struct stat st;
+
+    assert_int_equal(blobs_put(s->blobs, &at, upload, &put, NULL, &before, &s->e), 0);
+    assert_int_equal(stat(file, &st), 0);
+    const struct timespec times[] = {st.st_atim, st.st_mtim};
+    plant(s, "tree/copy", "hello");
+    assert_int_equal(utimensat(AT_FDCWD, copy, times, 0), 0);
+    assert_int_equal(rename(copy, file), 0); /* another inode, else the same */
+    after = find(s, "a");
+    assert_string_equal(after->etag, before->etag);
+    assert_string_equal(after->headers.content_type, "text/plain");
+    assert_sound(s);
+}
+
 static void half_an_upload_is_invisible_and_leaves_nothing(void **state)
 {
     struct scene *s = *state;
@@ -241,6 +263,7 @@ int main(void)
         TEST(a_file_written_through_a_mount_is_a_blob_at_once),
         TEST(a_file_replaced_through_a_mount_has_none_of_the_old_facts),
         TEST(a_file_changed_in_place_keeps_type_and_metadata_but_not_md5_and_etag),
+        TEST(a_restored_copy_has_its_facts_again),
         TEST(half_an_upload_is_invisible_and_leaves_nothing),
         TEST(only_one_of_many_wins_if_none_match),
         TEST(a_name_too_long_or_deep_is_refused),

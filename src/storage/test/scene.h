@@ -145,12 +145,17 @@ static inline char *get_text(struct scene *s, const char *name)
     return read_fd(fd, blob->size_bytes);
 }
 
+/* The facts of a blob that is there. */
 static inline struct blob *find(struct scene *s, const char *name)
 {
     const struct blob_address at = at_name(name);
     struct blob *blob = NULL;
 
-    return blobs_find(s->blobs, &at, NULL, &blob, NULL, NULL, &s->e) < 0 ? NULL : blob;
+    if (blobs_find(s->blobs, &at, NULL, &blob, NULL, NULL, &s->e) < 0) {
+        fail_msg("%s is not there: %s", name, s->e.msg);
+        abort();
+    }
+    return blob;
 }
 
 static inline void assert_text(struct scene *s, const char *name, const char *text)

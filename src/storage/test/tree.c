@@ -167,7 +167,7 @@ static void no_request_follows_a_link_swapped_in(void **state)
             assert_string_equal(text, "public");
             seen++;
         }
-        if (i % 500 == 0) {
+        if (i % 50 == 0) {
             auto_free char *list = list_all(s, "dir/", "", 100, false);
 
             put_if(s, "dir/other", "x", NULL, NULL);
