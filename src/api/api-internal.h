@@ -103,7 +103,7 @@ const char *call_base_url(struct call *call);
 
 /* --- shape.c: resources in their wire form; new references --- */
 
-json_t *shape_resource(const struct api *api, const struct resource *resource);
+void shape_resource(struct str *out, const struct api *api, const struct resource *resource);
 json_t *shape_time(int64_t wall_ms);
 
 /* --- change.c: handing a change to control and answering when it is done --- */

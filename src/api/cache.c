@@ -18,21 +18,18 @@ struct cache {
 };
 
 struct wire *
-wire_new(const struct resource *r, json_t *shape, const char *key, uint64_t generation)
+wire_new(const struct resource *r, const char *body, const char *key, uint64_t generation)
 {
-    auto_str body = {0};
-    struct wire *wire;
+    size_t len = strlen(body);
+    struct wire *wire = xmalloc(sizeof(*wire) + len + 1 + strlen(key) + 1);
 
-    json_write(&body, shape);
-    json_decref(shape);
-    wire = xmalloc(sizeof(*wire) + body.len + 1 + strlen(key) + 1);
     atomic_init(&wire->refs, 1);
     wire->generation = generation;
     resource_etag(r, wire->etag);
     clock_format_http(r->modified_ms, wire->modified);
-    wire->len = body.len;
-    wire->key = wire->body + body.len + 1;
-    memcpy(wire->body, str_text(&body), body.len + 1);
+    wire->len = len;
+    wire->key = wire->body + len + 1;
+    memcpy(wire->body, body, len + 1);
     memcpy(wire->key, key, strlen(key) + 1);
     return wire;
 }

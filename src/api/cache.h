@@ -33,9 +33,11 @@ struct wire {
     char body[];
 };
 
-/* shape is its wire form, taken over. */
-struct wire *
-wire_new(const struct resource *resource, json_t *shape, const char *key, uint64_t generation);
+/* body is its wire form. */
+struct wire *wire_new(const struct resource *resource,
+                      const char *body,
+                      const char *key,
+                      uint64_t generation);
 void wire_unref(struct wire *wire);
 
 struct cache *cache_new(void);

@@ -63,10 +63,12 @@ void reply_error(struct call *call, const struct err *e)
 void reply_resource(struct call *call, int status, const struct resource *r)
 {
     char etag[RESOURCE_ETAG_BYTES], modified[CLOCK_HTTP_BYTES];
+    auto_str body = {0};
 
     http_reply_header(call->req, "ETag", resource_etag(r, etag));
     http_reply_header(call->req, "Last-Modified", clock_format_http(r->modified_ms, modified));
-    reply_json(call, status, shape_resource(call->api, r));
+    shape_resource(&body, call->api, r);
+    reply_text(call, status, "application/json; charset=utf-8", str_text(&body));
 }
 
 void reply_wire(struct call *call, const struct wire *wire)

@@ -85,6 +85,7 @@ static void
 read_and_keep(struct call *call, enum resource_kind kind, const char *key, uint64_t generation)
 {
     autoptr(resource) found = NULL;
+    auto_str body = {0};
     struct err e = {0};
     struct wire *wire;
 
@@ -92,7 +93,8 @@ read_and_keep(struct call *call, enum resource_kind kind, const char *key, uint6
         reply_error(call, &e);
         return;
     }
-    wire = wire_new(found, shape_resource(call->api, found), key, generation);
+    shape_resource(&body, call->api, found);
+    wire = wire_new(found, str_text(&body), key, generation);
     cache_keep(call->api->cache, wire);
     reply_wire(call, wire);
     wire_unref(wire);
@@ -228,7 +230,7 @@ static int read_skip(struct call *call, int64_t *ret_after, struct err *e)
     return err_target(e, "$skiptoken");
 }
 
-static json_t *next_link(struct call *call, int64_t last_id)
+static void add_next_link(struct str *out, struct call *call, int64_t last_id)
 {
     auto_free char *id = xasprintf("%" PRId64, last_id);
     auto_str link = {0}, token = {0}, query = {0};
@@ -242,7 +244,25 @@ static json_t *next_link(struct call *call, int64_t last_id)
     text_base64url(&token, id, strlen(id));
     str_addf(&link, "%s%s?%s%s$skiptoken=%s", call_base_url(call), http_req_raw_path(call->req),
              str_text(&query), query.len ? "&" : "", str_text(&token));
-    return json_string(str_text(&link));
+    str_add(out, ",\"nextLink\":");
+    json_write_string(out, str_text(&link), link.len);
+}
+
+static void reply_list(struct call *call, const struct resource_list *list)
+{
+    auto_str out = {0};
+
+    str_add(&out, "{\"value\":[");
+    for (size_t i = 0; i < list->count; i++) {
+        if (i > 0)
+            str_add_char(&out, ',');
+        shape_resource(&out, call->api, list->items[i]);
+    }
+    str_add_char(&out, ']');
+    if (list->more)
+        add_next_link(&out, call, list->items[list->count - 1]->id);
+    str_add_char(&out, '}');
+    reply_text(call, 200, "application/json; charset=utf-8", str_text(&out));
 }
 
 void call_list(struct call *call, struct store_filter *filter)
@@ -251,7 +271,6 @@ void call_list(struct call *call, struct store_filter *filter)
     auto_reader reader = {0};
     struct err e = {0};
     int64_t most = PAGE_MOST;
-    json_t *value, *out;
 
     if (*call->who.scope && !filter->group_key)
         filter->group_key = call->who.scope; /* the rest is not theirs to see */
@@ -267,11 +286,5 @@ void call_list(struct call *call, struct store_filter *filter)
         reply_error(call, &e);
         return;
     }
-    value = json_array();
-    for (size_t i = 0; i < list.count; i++)
-        json_array_append_new(value, shape_resource(call->api, list.items[i]));
-    out = json_pack("{s:o}", "value", value);
-    if (list.more)
-        json_object_set_new(out, "nextLink", next_link(call, list.items[list.count - 1]->id));
-    reply_json(call, 200, out);
+    reply_list(call, &list);
 }

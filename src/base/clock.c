@@ -41,22 +41,45 @@ static void split(int64_t wall_ms, struct tm *tm, int *ret_ms)
     gmtime_r(&seconds, tm);
 }
 
+/* The last `width` digits.  Times are written into every answer, several to each: printf would
+ * be a good part of it. */
+static char *put(char *p, int number, int width)
+{
+    unsigned left = (unsigned)number;
+
+    for (int i = width; i > 0; i--) {
+        p[i - 1] = (char)('0' + left % 10);
+        left /= 10;
+    }
+    return p + width;
+}
+
+static char *put_after(char *p, char separator, int number, int width)
+{
+    *p = separator;
+    return put(p + 1, number, width);
+}
+
 const char *clock_format_iso(int64_t wall_ms, char buf[CLOCK_ISO_BYTES])
 {
     struct tm tm;
+    char *p;
     int ms;
-    size_t len;
 
     split(wall_ms, &tm, &ms);
-    /* Not strftime's %Y: it writes the year 1 as "1". */
-    len = (size_t)snprintf(buf, CLOCK_ISO_BYTES, "%04d", tm.tm_year + 1900);
-    len += strftime(buf + len, CLOCK_ISO_BYTES - len, "-%m-%dT%H:%M:%S", &tm);
+    p = put(buf, tm.tm_year + 1900, 4);
+    p = put_after(p, '-', tm.tm_mon + 1, 2);
+    p = put_after(p, '-', tm.tm_mday, 2);
+    p = put_after(p, 'T', tm.tm_hour, 2);
+    p = put_after(p, ':', tm.tm_min, 2);
+    p = put_after(p, ':', tm.tm_sec, 2);
     if (ms) {
-        len += (size_t)snprintf(buf + len, CLOCK_ISO_BYTES - len, ".%03d", ms);
-        while (buf[len - 1] == '0')
-            len--;
+        p = put_after(p, '.', ms, 3);
+        while (p[-1] == '0')
+            p--;
     }
-    snprintf(buf + len, CLOCK_ISO_BYTES - len, "Z");
+    p[0] = 'Z';
+    p[1] = '\0';
     return buf;
 }
 

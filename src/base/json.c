@@ -80,7 +80,7 @@ static void write_real(struct str *out, const json_t *real)
     }
 }
 
-static void write_string(struct str *out, const char *text, size_t len)
+void json_write_string(struct str *out, const char *text, size_t len)
 {
     static const char shorts[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
                                   ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
@@ -129,7 +129,7 @@ static void write_object(struct str *out, const json_t *object)
     json_object_foreach((json_t *)object, key, value)
     {
         str_add(out, separator);
-        write_string(out, key, strlen(key));
+        json_write_string(out, key, strlen(key));
         str_add_char(out, ':');
         json_write(out, value);
         separator = ",";
@@ -144,7 +144,7 @@ void json_write(struct str *out, const json_t *value)
     else if (json_is_array(value))
         write_array(out, value);
     else if (json_is_string(value))
-        write_string(out, json_string_value(value), json_string_length(value));
+        json_write_string(out, json_string_value(value), json_string_length(value));
     else if (json_is_real(value))
         write_real(out, value);
     else

@@ -29,6 +29,8 @@ int json_parse(const char *text, size_t len, json_t **ret_value, struct err *e);
 /* Compact, keys in their order of insertion, fractions with the fewest digits that read back
  * the same. */
 void json_write(struct str *out, const json_t *value);
+/* The same for one string that is no value yet: quoted, escaped. */
+void json_write_string(struct str *out, const char *text, size_t len);
 /* Compact, keys sorted: for comparing. */
 char *json_canonical(const json_t *value);
 

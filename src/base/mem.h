@@ -44,7 +44,8 @@ void mem_close_fd(int *fd); /* closes unless negative */
     {                                                                                          \
         type##_free(*p);                                                                       \
     }
-#define autoptr(type) __attribute__((cleanup(type##_autofree))) struct type *
+/* "unused": such a variable may exist for its cleanup alone. */
+#define autoptr(type) __attribute__((cleanup(type##_autofree), unused)) struct type *
 
 /* Hand over what a cleanup variable holds: returns it and leaves NULL behind. */
 #define take_ptr(p) ((__typeof__(*(p)))mem_take((void *)(p)))

@@ -140,29 +140,29 @@ static enum transfer_md5 md5_of(const char *text)
                                                 : MD5_MUST_EXIST;
 }
 
-int copy_read_options(struct call *call, struct transfer_options *o, struct err *e)
+int copy_read_options(struct call *call, struct transfer_options *ret_options, struct err *e)
 {
     const struct args *args = call->args;
     double block_mib = 8, parallel = 16;
 
-    transfer_options_init(o);
+    transfer_options_init(ret_options);
     if (read_number(args, "block-size-mb", 0.0625, 256, &block_mib, e) < 0 ||
         read_number(args, "parallel", 1, MOST_PARALLEL, &parallel, e) < 0 ||
-        read_number(args, "cap-mbps", 0.001, 1e6, &o->cap_mbps, e) < 0)
+        read_number(args, "cap-mbps", 0.001, 1e6, &ret_options->cap_mbps, e) < 0)
         return -1;
-    o->piece_bytes = (int64_t)(block_mib * MIB);
-    o->parallel = (int)parallel;
-    o->put_md5 = args_flag(args, "put-md5");
-    o->check_md5 = md5_of(args_get(args, "check-md5"));
-    o->check_length = str_equal(args_get(args, "check-length"), "true");
-    o->keeps_time = args_flag(args, "preserve-last-modified-time");
-    o->content_type = args_get(args, "content-type");
+    ret_options->piece_bytes = (int64_t)(block_mib * MIB);
+    ret_options->parallel = (int)parallel;
+    ret_options->put_md5 = args_flag(args, "put-md5");
+    ret_options->check_md5 = md5_of(args_get(args, "check-md5"));
+    ret_options->check_length = str_equal(args_get(args, "check-length"), "true");
+    ret_options->keeps_time = args_flag(args, "preserve-last-modified-time");
+    ret_options->content_type = args_get(args, "content-type");
     return 0;
 }
 
-void copy_read_filter(struct call *call, struct filter *f)
+void copy_read_filter(struct call *call, struct filter *ret_filter)
 {
-    *f = (struct filter){
+    *ret_filter = (struct filter){
         .include_pattern = args_get(call->args, "include-pattern"),
         .exclude_pattern = args_get(call->args, "exclude-pattern"),
         .include_path = args_get(call->args, "include-path"),

@@ -216,9 +216,9 @@ static int hear_out(pid_t child, int fd, struct err *e)
         return 0;
     while (text.len && text.data[text.len - 1] == '\n')
         str_truncate(&text, text.len - 1);
-    said = str_text(&text);
-    if (str_starts(said, "yardfs: "))
-        said += strlen("yardfs: ");
+    /* Its own last word; before may be lines of its log. */
+    said = strstr(str_text(&text), "yardfs: ");
+    said = said ? said + strlen("yardfs: ") : str_text(&text);
     return err_set(e, ERR_INTERNAL, "could not mount: %.400s", *said ? said : "yardfs failed");
 }
 

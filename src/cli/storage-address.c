@@ -199,18 +199,21 @@ static int parse_url(const char *text, struct address *a, struct err *e)
     const char *start = strstr(text, "://") + 3;
     auto_free char *scheme = xstrndup(text, (size_t)(start - text));
     auto_free char *copy = xstrdup(start);
-    char *below;
+    const char *below = "";
+    char *slash;
 
     if (take_query(copy, a, e) < 0)
         return -1;
-    below = strchr(copy, '/');
-    if (below)
-        *below++ = '\0';
+    slash = strchr(copy, '/');
+    if (slash) {
+        *slash = '\0';
+        below = slash + 1;
+    }
     if (!*copy || strpbrk(copy, "@ \t\r\n#"))
         return bad_url(copy, e);
     a->host = str_lower(copy);
     if (is_path_style(a->host)) {
-        size_t len = strcspn(below ? below : "", "/");
+        size_t len = strcspn(below, "/");
 
         if (!len)
             return bad_url(copy, e);
@@ -223,7 +226,7 @@ static int parse_url(const char *text, struct address *a, struct err *e)
     }
     a->service = guess_service(a->host);
     a->is_public_cloud = str_ends(a->host, blob_cloud) || str_ends(a->host, file_cloud);
-    return parse_below(below ? below : "", a, e);
+    return parse_below(below, a, e);
 }
 
 static int parse_local(const char *text, struct address *a, struct err *e)

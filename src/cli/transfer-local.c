@@ -84,7 +84,8 @@ static int read_names(const char *path, struct names *names, struct err *e)
         names->texts[names->count++] = xstrdup(entry->d_name);
     }
     closedir(dir);
-    qsort(names->texts, names->count, sizeof(*names->texts), compare);
+    if (names->count)
+        qsort(names->texts, names->count, sizeof(*names->texts), compare);
     return 0;
 }
 

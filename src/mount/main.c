@@ -31,6 +31,7 @@ static int fail(const struct err *e)
     return 1;
 }
 
+PRINTF_LIKE(2, 0)
 static void log_fuse(enum fuse_log_level level, const char *format, va_list args)
 {
     auto_str text = {0};
@@ -162,46 +163,57 @@ static int serve(const struct settings *settings, struct fuse_session *session)
     return rc;
 }
 
-static int mount_and_serve(struct mount *mount, const struct settings *settings, struct err *e)
+/* While somebody looks on. */
+static int set_up(struct mount *mount, const struct fuse_lowlevel_ops *ops, struct err *e)
 {
-    struct fuse_lowlevel_ops ops;
-    int rc = -1;
+    const char *folder = mount->settings->folder;
 
-    ops_init(&ops, mount);
-    mount->session = make_session(mount, settings, &ops);
-    if (!mount->session || fuse_set_signal_handlers(mount->session) != 0) {
-        err_set(e, ERR_INTERNAL, "could not set up the mount");
-    } else if (fuse_session_mount(mount->session, settings->folder) != 0) {
-        err_set(e, ERR_INTERNAL, "could not mount on \"%s\"", settings->folder);
-    } else {
+    mount->session = make_session(mount, mount->settings, ops);
+    if (!mount->session || fuse_set_signal_handlers(mount->session) != 0)
+        return err_set(e, ERR_INTERNAL, "could not set up the mount");
+    if (fuse_session_mount(mount->session, folder) != 0)
+        return err_set(e, ERR_INTERNAL, "could not mount on \"%s\"%s", folder,
+                       access("/dev/fuse", R_OK | W_OK) < 0 ? ": /dev/fuse cannot be opened"
+                                                            : "");
+    return 0;
+}
+
+static int serve_in_place(struct mount *mount, struct err *e)
+{
+    const struct settings *settings = mount->settings;
+    int rc = 0;
+
+    if (!settings->in_foreground)
+        rc = go_to_background(settings, &mount->ready_fd, e);
+    if (rc == 0) {
         log_info("event=mounted folder=\"%s\" of=\"%s/%s\" writable=%d", settings->folder,
                  settings->endpoint, settings->container, mount->is_writable);
-        rc = serve(settings, mount->session) < 0 ? err_set(e, ERR_INTERNAL, "the mount broke")
-                                                 : 0;
+        if (serve(settings, mount->session) < 0)
+            rc = err_set(e, ERR_INTERNAL, "the mount broke");
         mount_stop(mount);
-        fuse_session_unmount(mount->session);
-        log_info("event=unmounted folder=\"%s\"", settings->folder);
     }
-    if (mount->session) {
-        fuse_remove_signal_handlers(mount->session);
-        fuse_session_destroy(mount->session);
-    }
+    fuse_session_unmount(mount->session);
+    log_info("event=unmounted folder=\"%s\"", settings->folder);
     return rc;
 }
 
 static int run(struct settings *settings, struct err *e)
 {
+    struct fuse_lowlevel_ops ops;
     struct mount mount;
-    int ready_fd = -1, rc;
+    int rc;
 
-    if (read_source(settings, e) < 0 || mount_probe(settings, e) < 0)
+    if (read_source(settings, e) < 0 || mount_probe(settings, e) < 0 ||
+        mount_open(&mount, settings, e) < 0)
         return -1;
-    if (!settings->in_foreground && go_to_background(settings, &ready_fd, e) < 0)
-        return -1;
-    if (mount_open(&mount, settings, e) < 0)
-        return -1;
-    mount.ready_fd = ready_fd;
-    rc = mount_and_serve(&mount, settings, e);
+    ops_init(&ops, &mount);
+    rc = set_up(&mount, &ops, e);
+    if (rc == 0)
+        rc = serve_in_place(&mount, e);
+    if (mount.session) {
+        fuse_remove_signal_handlers(mount.session);
+        fuse_session_destroy(mount.session);
+    }
     mount_done(&mount);
     return rc;
 }

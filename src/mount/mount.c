@@ -149,8 +149,13 @@ void mount_done(struct mount *mount)
 {
     /* In this order: the threads of the reader count on nodes, and the end of a node is told to
      * the reader. */
-    while (mount->writings)
+    while (mount->writings) {
+        if (mount->writings->is_dirty)
+            log_error("event=not-stored name=\"%s\" note=\"still open when the mount ended\"",
+                      mount->writings->node->name);
+        mount->writings->is_dirty = false;
         writing_end(mount, mount->writings->node);
+    }
     reader_stop(mount->reader);
     tree_done(&mount->tree);
     reader_free(mount->reader);
@@ -202,6 +207,16 @@ int mount_child_path(
     struct mount *mount, struct node *folder, const char *name, char **ret_path, struct err *e)
 {
     return make_path(mount, folder, name, ret_path, e);
+}
+
+char *mount_name(struct mount *mount, struct node *node)
+{
+    char *name;
+
+    pthread_mutex_lock(&mount->tree.lock);
+    name = xstrdup(node->name);
+    pthread_mutex_unlock(&mount->tree.lock);
+    return name;
 }
 
 /* --- listing --- */

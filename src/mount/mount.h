@@ -40,6 +40,7 @@ struct mount {
     bool is_writable;
     atomic_bool may_write; /* it has been seen to work */
     struct writing *writings;
+    atomic_bool has_read_ahead; /* the kernel has been told how far to read ahead */
     int ready_fd; /* a byte is written here when the kernel has been answered; -1 = none */
     pthread_t upkeep;
     pthread_mutex_t upkeep_lock;
@@ -124,6 +125,9 @@ int mount_path(struct mount *mount, struct node *node, char **ret_path, struct e
 int mount_child_path(
     struct mount *mount, struct node *folder, const char *name, char **ret_path, struct err *e);
 
+/* The name, for messages; the caller frees. */
+char *mount_name(struct mount *mount, struct node *node);
+
 /* With the tree locked. */
 void mount_stat(const struct mount *mount, const struct node *node, struct stat *ret_stat);
 
@@ -174,7 +178,7 @@ void writing_leave(struct mount *mount, struct node *node, struct writing *writi
 void writing_end(struct mount *mount, struct node *node);
 /* Store what waits; fine when there is nothing. */
 int writing_flush(struct mount *mount, struct node *node, struct err *e);
-/* Store what has waited for too long, or everything. */
+/* Store what has waited for that long, of a share.  A blob is stored whole or not at all. */
 void writing_flush_old(struct mount *mount, int64_t least_age_ms);
 
 /* --- ops.c --- */

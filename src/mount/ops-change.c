@@ -14,6 +14,16 @@
 
 /* --- facts --- */
 
+static bool is_open(struct mount *mount, struct node *node)
+{
+    bool is;
+
+    pthread_mutex_lock(&mount->tree.lock);
+    is = node->opens > 0;
+    pthread_mutex_unlock(&mount->tree.lock);
+    return is;
+}
+
 static int set_size(struct mount *mount, struct node *node, int64_t size, struct err *e)
 {
     struct writing *writing;
@@ -26,7 +36,7 @@ static int set_size(struct mount *mount, struct node *node, int64_t size, struct
         rc = mount->side->truncate(mount, node, size, e);
     writing_leave(mount, node, writing);
     /* Whoever has it open stores it when he closes it. */
-    if (rc == 0 && node->opens == 0)
+    if (rc == 0 && !is_open(mount, node))
         rc = writing_flush(mount, node, e);
     writing_end(mount, node);
     return rc;
@@ -69,7 +79,7 @@ void ops_setattr(
     if (rc == 0 && (to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         rc = set_time(mount, node, attr, to_set, &e);
     if (rc < 0)
-        ops_fail(req, &e, "set", node->name);
+        ops_fail_node(req, &e, "set", node);
     else
         ops_reply_attr(req, mount, node);
 }
@@ -174,9 +184,18 @@ void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 
 /* --- removing --- */
 
+/* A folder of a container is there as long as something is in it; but who empties a folder does
+ * not expect it to go. */
+static void keep_folder(struct mount *mount, struct node *node)
+{
+    if (node->parent && !mount->settings->is_share)
+        node->parent->folder->is_local = true;
+}
+
 static void take_out(struct mount *mount, struct node *node)
 {
     pthread_mutex_lock(&mount->tree.lock);
+    keep_folder(mount, node);
     if (node->parent)
         tree_remove(&mount->tree, node);
     pthread_mutex_unlock(&mount->tree.lock);
@@ -216,15 +235,14 @@ static int hide(struct mount *mount, struct node *node, const char *path, struct
 static int remove_file(struct mount *mount, struct node *node, struct err *e)
 {
     auto_free char *path = NULL;
-    bool is_open, is_stored;
+    bool is_stored;
 
     if (mount_path(mount, node, &path, e) < 0)
         return -1;
     pthread_mutex_lock(&mount->tree.lock);
-    is_open = node->opens > 0;
     is_stored = node->etag != NULL; /* what is still being written may not be */
     pthread_mutex_unlock(&mount->tree.lock);
-    if (is_open && is_stored && mount->settings->is_share)
+    if (is_stored && mount->settings->is_share && is_open(mount, node))
         return hide(mount, node, path, e);
     if (mount->side->remove(mount, path, false, e) < 0 &&
         (is_stored || remote_errno(e) != ENOENT))
@@ -305,18 +323,14 @@ static void forget_below(struct node *node)
 /* Make the place free: the service replaces files, but no folders. */
 static int clear_target(struct mount *mount, struct node *target, bool is_folder, struct err *e)
 {
-    bool is_open;
-
     if ((target->folder != NULL) != is_folder) {
         err_set(e, ERR_CONFLICT, "one is a folder, the other a file");
         return err_reason(e, "ResourceTypeMismatch");
     }
     if (is_folder)
         return remove_folder(mount, target, e);
-    pthread_mutex_lock(&mount->tree.lock);
-    is_open = target->opens > 0;
-    pthread_mutex_unlock(&mount->tree.lock);
-    return is_open && mount->settings->is_share ? remove_file(mount, target, e) : 0;
+    return mount->settings->is_share && is_open(mount, target) ? remove_file(mount, target, e)
+                                                               : 0;
 }
 
 static int move_node(struct mount *mount,
@@ -336,6 +350,7 @@ static int move_node(struct mount *mount,
     if (!is_unmade && mount->side->move(mount, from, to, node->folder != NULL, &facts, e) < 0)
         return -1;
     pthread_mutex_lock(&mount->tree.lock);
+    keep_folder(mount, node);
     if (node->parent)
         tree_move(&mount->tree, node, folder, name);
     if (node->folder && !mount->settings->is_share)

@@ -96,7 +96,7 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
         ops_put(mount, parent);
         if (rc < 0) {
-            ops_fail(req, &e, "getattr", node->name);
+            ops_fail_node(req, &e, "getattr", node);
             return;
         }
     }
@@ -159,7 +159,7 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         return;
     }
     if (mount_refresh(mount, node, mount->missing_ms, &e) < 0) {
-        ops_fail(req, &e, "list", node->name);
+        ops_fail_node(req, &e, "list", node);
         return;
     }
     fi->fh = (uint64_t)(uintptr_t)take_snapshot(mount, node);

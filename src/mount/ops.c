@@ -42,6 +42,13 @@ void ops_fail(fuse_req_t req, const struct err *e, const char *doing, const char
     fuse_reply_err(req, errno_value);
 }
 
+void ops_fail_node(fuse_req_t req, const struct err *e, const char *doing, struct node *node)
+{
+    auto_free char *name = mount_name(ops_mount(req), node);
+
+    ops_fail(req, e, doing, name);
+}
+
 static struct node *find_now(struct mount *mount, struct node *folder, const char *name)
 {
     struct node *node;
@@ -72,8 +79,7 @@ ops_find(struct mount *mount, struct node *folder, const char *name, int *ret_er
          mount_refresh(mount, folder, mount->missing_ms, &e) < 0)) {
         *ret_errno = remote_errno(&e);
         if (*ret_errno == EIO || *ret_errno == EACCES)
-            log_warning("event=failed doing=list name=\"%s\" error=\"%s\"", folder->name,
-                        e.msg);
+            log_warning("event=failed doing=list error=\"%s\"", e.msg);
         return NULL;
     }
     if (!node)

@@ -24,6 +24,7 @@ void ops_put(struct mount *mount, struct node *node);
 
 /* Answer with what failed, and log what people should know of. */
 void ops_fail(fuse_req_t req, const struct err *e, const char *doing, const char *name);
+void ops_fail_node(fuse_req_t req, const struct err *e, const char *doing, struct node *node);
 
 /* Fill in an entry and count the kernel's reference; the tree is locked. */
 void ops_entry(struct mount *mount, struct node *node, struct fuse_entry_param *ret_entry);

@@ -162,10 +162,11 @@ int share_open(
     if (!w->is_open)
         w->stored_bytes = node->size_bytes;
     w->is_open = true;
-    if (is_new && !node->etag) {
-        w->is_unmade = true;
+    pthread_mutex_lock(&mount->tree.lock);
+    w->is_unmade = w->is_unmade || (is_new && !node->etag);
+    pthread_mutex_unlock(&mount->tree.lock);
+    if (w->is_unmade && !atomic_load(&w->since_ms))
         atomic_store(&w->since_ms, clock_mono_ms());
-    }
     return truncates && node->size_bytes > 0 ? share_truncate(mount, node, 0, e) : 0;
 }
 

@@ -117,33 +117,41 @@ int writing_flush(struct mount *mount, struct node *node, struct err *e)
     return rc;
 }
 
-/* One that is old enough, in use; NULL when there is none. */
-static struct writing *find_old(struct mount *mount, int64_t since_ms)
+/* All whose bytes came before then, in use; the caller frees the array. */
+static struct writing **find_old(struct mount *mount, int64_t since_ms, size_t *ret_count)
 {
-    struct writing *w;
+    struct writing **found = NULL;
+    size_t count = 0;
 
     pthread_mutex_lock(&mount->tree.lock);
-    for (w = mount->writings; w; w = w->next) {
-        if (atomic_load(&w->since_ms) && atomic_load(&w->since_ms) <= since_ms)
-            break;
-    }
-    if (w)
+    for (struct writing *w = mount->writings; w; w = w->next) {
+        int64_t ms = atomic_load(&w->since_ms);
+
+        if (!ms || ms > since_ms)
+            continue;
+        found = xreallocarray(found, count + 1, sizeof(struct writing *));
+        found[count++] = w;
         w->uses++;
+    }
     pthread_mutex_unlock(&mount->tree.lock);
-    return w;
+    *ret_count = count;
+    return found;
 }
 
 void writing_flush_old(struct mount *mount, int64_t least_age_ms)
 {
-    int64_t since_ms = clock_mono_ms() - least_age_ms;
-    struct writing *w;
+    size_t count;
+    auto_free struct writing **old = find_old(mount, clock_mono_ms() - least_age_ms, &count);
 
-    while ((w = find_old(mount, since_ms))) {
+    for (size_t i = 0; i < count; i++) {
+        struct writing *w = old[i];
         struct err e = {0};
 
         pthread_mutex_lock(&w->lock);
         if (mount->side->flush(mount, w->node, &e) < 0) {
-            log_error("event=write-failed file=\"%s\" error=\"%s\"", w->node->name, e.msg);
+            auto_free char *name = mount_name(mount, w->node);
+
+            log_error("event=write-failed name=\"%s\" error=\"%s\"", name, e.msg);
             w->errno_value = remote_errno(&e);
         }
         pthread_mutex_unlock(&w->lock);

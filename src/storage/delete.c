@@ -111,10 +111,14 @@ static int remove_blob(
     struct blobs *blobs, struct folder *folder, const char *name, bool has_row, struct err *e)
 {
     struct blob_key none = {folder->id, name, "", 0, 0};
+    struct err why = {0};
     bool had_staged = false;
 
-    if (has_row && mark(blobs, folder, name, "", e) < 0)
+    if (has_row && mark(blobs, folder, name, "", &why) < 0 && why.code != ERR_NO_SPACE) {
+        if (e)
+            *e = why;
         return -1;
+    }
     FAULT("storage.before-unlink");
     if (tree_remove(folder, name, e) < 0)
         return -1;

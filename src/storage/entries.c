@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <endian.h>
 #include <errno.h>
@@ -70,8 +71,14 @@ static struct snapshot **find(struct entries_cache *cache, const struct identity
 
 static void unlink_use(struct entries_cache *cache, struct snapshot *s)
 {
-    *(s->newer ? &s->newer->older : &cache->newest) = s->older;
-    *(s->older ? &s->older->newer : &cache->oldest) = s->newer;
+    if (s->newer)
+        s->newer->older = s->older;
+    else
+        cache->newest = s->older;
+    if (s->older)
+        s->older->newer = s->newer;
+    else
+        cache->oldest = s->newer;
 }
 
 static void link_newest(struct entries_cache *cache, struct snapshot *s)
@@ -92,6 +99,12 @@ static void unlist(struct entries_cache *cache, struct snapshot *s)
         snapshot_free(s);
 }
 
+static void unlist_oldest(struct entries_cache *cache)
+{
+    assert(!cache->oldest->older);
+    unlist(cache, cache->oldest);
+}
+
 static void list(struct entries_cache *cache, struct snapshot *s)
 {
     struct snapshot **at = find(cache, &s->of);
@@ -101,7 +114,7 @@ static void list(struct entries_cache *cache, struct snapshot *s)
     if (s->bytes > cache->most_bytes)
         return;
     while (cache->oldest && cache->bytes + s->bytes > cache->most_bytes)
-        unlist(cache, cache->oldest);
+        unlist_oldest(cache);
     at = find(cache, &s->of);
     s->next = *at;
     *at = s;
@@ -115,7 +128,7 @@ void entries_cache_free(struct entries_cache *cache)
     if (!cache)
         return;
     while (cache->oldest)
-        unlist(cache, cache->oldest);
+        unlist_oldest(cache);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }

@@ -25,11 +25,8 @@ static int apply_put(void *context, struct db *db, struct err *e)
     return store_put_note(db, note->account, note->name, note->text, e);
 }
 
-int blobs_put_note(struct blobs *blobs,
-                   const char *account,
-                   const char *name,
-                   const char *text,
-                   struct err *e)
+int blobs_put_note(
+    struct blobs *blobs, const char *account, const char *name, const char *text, struct err *e)
 {
     struct note note = {account, name, text};
 

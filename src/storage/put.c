@@ -139,22 +139,20 @@ static int try_swap(struct blobs *blobs, struct swap *swap, struct err *e)
     return tree_place(swap->folder, swap->tmp, swap->name, &spot, e);
 }
 
-/* Rows go by what lies under the name now, whether the swap came through or not. */
-static void settle_by_looking(struct blobs *blobs, struct swap *swap, bool staged)
+/* After a failure, rows go by what lies under the name now. */
+static void settle_by_looking(struct blobs *blobs, struct swap *swap)
 {
     struct blob_key keep = {swap->folder->id, swap->name, "", 0, 0};
-    auto_close int fd = -1;
-    struct facts facts;
-    bool is_odd;
-    int there = tree_open(swap->folder, swap->name, O_PATH, &fd, &facts, &is_odd, NULL);
+    auto_found found = FOUND_NONE;
+    int there = blob_look(blobs, swap->folder, swap->name, "", O_PATH, &found, NULL);
 
     if (there < 0)
         return; /* stays unsettled until the next start */
-    if (there > 0) {
-        keep.inode = facts.inode;
-        keep.born_ns = facts.born_ns;
+    if (found.row) {
+        keep.inode = found.row->inode;
+        keep.born_ns = found.row->born_ns;
     }
-    settle_later(blobs, &keep, staged);
+    settle_later(blobs, &keep, false);
 }
 
 int blob_swap(struct blobs *blobs, struct swap *swap, struct err *e)
@@ -170,7 +168,7 @@ int blob_swap(struct blobs *blobs, struct swap *swap, struct err *e)
         err_set(e, ERR_BUSY,
                 "could not put the file in its place: folders change all the time");
     if (rc != 0) {
-        settle_by_looking(blobs, swap, false);
+        settle_by_looking(blobs, swap);
         return -1;
     }
     FAULT("storage.after-swap");

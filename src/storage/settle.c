@@ -124,8 +124,8 @@ static int settle_one(struct blobs *blobs, const struct unsettled *u, struct err
         tree_remove_odd(f.folder, u->name, e) < 0)
         return -1;
     if (there > 0) {
-        keep.inode = found.facts.inode;
-        keep.born_ns = found.facts.born_ns;
+        keep.inode = found.row ? found.row->inode : found.facts.inode;
+        keep.born_ns = found.row ? found.row->born_ns : found.facts.born_ns;
     } else if (f.folder) {
         prune(f.folder, u);
     }

@@ -14,10 +14,10 @@
 static struct wire *make(const char *key, int number, uint64_t generation)
 {
     autoptr(resource) r = resource_new(RESOURCE_GROUP);
-    json_t *shape = json_pack("{s:i}", "n", number);
+    auto_free char *body = xasprintf("{\"n\":%d}", number);
 
     r->version = number;
-    return wire_new(r, shape, key, generation);
+    return wire_new(r, body, key, generation);
 }
 
 static void keep(struct cache *cache, const char *key, int number, uint64_t generation)
@@ -89,8 +89,8 @@ static void a_long_answer_is_not_kept(void **state)
     (void)state;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    wire = wire_new(r, json_pack("{s:s}", "text", text), "/a", 2);
-    assert_int_equal(wire->len, sizeof(text) - 1 + strlen("{\"text\":\"\"}"));
+    wire = wire_new(r, text, "/a", 2);
+    assert_int_equal(wire->len, sizeof(text) - 1);
     cache_keep(cache, wire);
     wire_unref(wire);
     check(cache, "/a", 2, "");

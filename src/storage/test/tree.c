@@ -149,7 +149,7 @@ static void no_request_follows_a_link_swapped_in(void **state)
     struct swapper w = {.folder = scene_path(s, "tree/dir"),
                         .aside = scene_path(s, "tree/aside"),
                         .link = scene_path(s, "tree/link")};
-    auto_free char *content = NULL, *names = NULL;
+    auto_free char *content = NULL;
     pthread_t thread;
     int seen = 0;
 
