@@ -47,7 +47,7 @@ static int directory_list(struct call *call, json_t **ret_result, struct err *e)
     struct storage_listing listing = {
         .container = share_of(call),
         .path = args_get(call->args, "name"),
-        .query = DIRECTORY "&comp=list&include=Timestamps,ETag",
+        .query = DIRECTORY "&comp=list&include=Timestamps,ETag,Attributes,PermissionKey",
         .only = "Directory",
     };
     auto_link link = {0};

@@ -181,7 +181,7 @@ static int file_list(struct call *call, json_t **ret_result, struct err *e)
     struct storage_listing listing = {
         .container = share_of(call),
         .path = args_get(call->args, "path"),
-        .query = "restype=directory&comp=list&include=Timestamps,ETag",
+        .query = "restype=directory&comp=list&include=Timestamps,ETag,Attributes,PermissionKey",
         .only = args_flag(call->args, "exclude-dir") ? "File" : NULL,
     };
     auto_link link = {0};

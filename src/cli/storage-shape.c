@@ -29,6 +29,7 @@ enum type {
     TEXT,
     NUMBER,
     TIME,
+    ISO_TIME,
     BOOL,
     NOTHING, /* az has it; it is always null here */
 };
@@ -72,6 +73,17 @@ struct field {
     {                                                                                          \
         "properties.lastModified", "Properties/Last-Modified", "Last-Modified", TIME           \
     }
+#define SMB_FIELDS                                                                             \
+    {"changeTime", "Properties/ChangeTime", "x-ms-file-change-time", ISO_TIME},                \
+        {"creationTime", "Properties/CreationTime", "x-ms-file-creation-time", ISO_TIME},      \
+        {"fileAttributes", "Attributes", "x-ms-file-attributes", TEXT},                        \
+        {"fileId", "FileId", "x-ms-file-id", TEXT},                                            \
+        {"lastAccessTime", "Properties/LastAccessTime", NULL, ISO_TIME},                       \
+        {"lastWriteTime", "Properties/LastWriteTime", "x-ms-file-last-write-time", ISO_TIME},  \
+        {"parentId", NULL, "x-ms-file-parent-id", TEXT},                                       \
+    {                                                                                          \
+        "permissionKey", "PermissionKey", "x-ms-file-permission-key", TEXT                     \
+    }
 #define LEASE_FIELDS                                                                           \
     {"properties.lease.duration", "Properties/LeaseDuration", "x-ms-lease-duration", TEXT},    \
         {"properties.lease.state", "Properties/LeaseState", "x-ms-lease-state", TEXT},         \
@@ -99,7 +111,20 @@ static const struct field blob_fields[] = {
     {"properties.rehydrationStatus", NULL, NULL, NOTHING},
     {"properties.remainingRetentionDays", NULL, NULL, NOTHING},
     {"deleted", NULL, NULL, NOTHING},
+    {"encryptedMetadata", NULL, NULL, NOTHING},
+    {"encryptionKeySha256", NULL, NULL, NOTHING},
+    {"encryptionScope", NULL, NULL, NOTHING},
+    {"hasLegalHold", NULL, NULL, NOTHING},
+    {"hasVersionsOnly", NULL, NULL, NOTHING},
+    {"immutabilityPolicy.expiryTime", NULL, NULL, NOTHING},
+    {"immutabilityPolicy.policyMode", NULL, NULL, NOTHING},
+    {"isAppendBlobSealed", NULL, NULL, NOTHING},
+    {"isCurrentVersion", NULL, NULL, NOTHING},
+    {"lastAccessedOn", NULL, NULL, NOTHING},
+    {"objectReplicationDestinationPolicy", NULL, NULL, NOTHING},
+    {"objectReplicationSourceProperties", NULL, NULL, NOTHING},
     {"rehydratePriority", NULL, NULL, NOTHING},
+    {"requestServerEncrypted", NULL, "x-ms-server-encrypted", BOOL},
     {"snapshot", "Snapshot", "x-ms-snapshot", TEXT},
     {"tagCount", "Properties/TagCount", "x-ms-tag-count", NUMBER},
     {"tags", NULL, NULL, NOTHING},
@@ -121,17 +146,27 @@ static const struct field container_fields[] = {
 static const struct field share_fields[] = {
     CHANGE_FIELDS,
     {"properties.quota", "Properties/Quota", "x-ms-share-quota", NUMBER},
-    {"properties.accessTier", "Properties/AccessTier", "x-ms-access-tier", TEXT},
+    /* az shows these flat in a list and deep in show: here they are in both places. */
+    {"accessTier", "Properties/AccessTier", "x-ms-access-tier", TEXT},
+    {"deleted", NULL, NULL, NOTHING},
+    {"etag", "Properties/Etag", "ETag", TEXT},
+    {"lastModified", "Properties/Last-Modified", "Last-Modified", TIME},
+    {"lease.duration", "Properties/LeaseDuration", "x-ms-lease-duration", TEXT},
+    {"lease.state", "Properties/LeaseState", "x-ms-lease-state", TEXT},
+    {"lease.status", "Properties/LeaseStatus", "x-ms-lease-status", TEXT},
+    {"quota", "Properties/Quota", "x-ms-share-quota", NUMBER},
     {"snapshot", "Snapshot", NULL, TEXT},
     {0},
 };
 static const struct field file_fields[] = {
     CONTENT_FIELDS,
     CHANGE_FIELDS,
+    SMB_FIELDS,
     {0},
 };
 static const struct field folder_fields[] = {
     CHANGE_FIELDS,
+    SMB_FIELDS,
     {"properties.serverEncrypted", "Properties/ServerEncrypted", "x-ms-server-encrypted", BOOL},
     {0},
 };
@@ -162,6 +197,13 @@ json_t *storage_shape_time(const char *http)
     return shown ? json_string(shown) : json_null();
 }
 
+static json_t *iso_time(const char *text)
+{
+    auto_free char *shown = shape_time(text);
+
+    return shown ? json_string(shown) : json_null();
+}
+
 static json_t *value_of(const char *text, enum type type)
 {
     if (!text || !*text || type == NOTHING)
@@ -171,6 +213,8 @@ static json_t *value_of(const char *text, enum type type)
         return json_integer(strtoll(text, NULL, 10));
     case TIME:
         return storage_shape_time(text);
+    case ISO_TIME:
+        return iso_time(text);
     case BOOL:
         return json_boolean(str_equal(text, "true"));
     case TEXT:
@@ -204,8 +248,11 @@ static const struct field *fields_of(const char *kind, json_t *result)
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if (!str_equal(kind, kinds[i].kind))
             continue;
-        if (kinds[i].type)
+        if (kinds[i].type) {
             json_object_set_new(result, "type", json_string(kinds[i].type));
+            json_object_set_new(result, "isDirectory",
+                                json_boolean(str_equal(kinds[i].type, "dir")));
+        }
         return kinds[i].fields;
     }
     return prefix_fields;

@@ -36,25 +36,36 @@ struct run {
     struct err find_error;
     int find_rc;
     int64_t dry_files;
+    json_t *dry_rows;                       /* NULL = they are written as text */
     bool asks, replaces_all, replaces_none; /* what was answered to the prompt */
     bool is_drawn;                          /* a line of progress stands on the terminal */
 };
 
 /* --- finding --- */
 
+/* What would be done: a line each, or for a result a row. */
 static void say_dry(struct run *run, const struct item *item)
 {
     auto_free char *to = side_show(run->config->destination, item->target);
     auto_free char *from =
         run->config->source ? side_show(run->config->source, item->path) : NULL;
+    bool is_copy = item->what == ITEM_COPY;
     auto_str line = {0};
 
-    if (item->what == ITEM_REMOVE)
-        str_addf(&line, "DRYRUN: remove %s\n", to);
-    else if (item->what == ITEM_COPY)
+    if (item->what == ITEM_FOLDER)
+        return;
+    run->dry_files++;
+    if (run->dry_rows) {
+        json_array_append_new(
+            run->dry_rows, json_pack("{s:s, s:s*, s:s}", "action", is_copy ? "copy" : "remove",
+                                     "source", is_copy ? from : NULL, "destination", to));
+        return;
+    }
+    if (is_copy)
         str_addf(&line, "DRYRUN: copy %s to %s\n", from, to);
+    else
+        str_addf(&line, "DRYRUN: remove %s\n", to);
     term_write(stdout, str_text(&line), line.len);
-    run->dry_files += item->what != ITEM_FOLDER;
 }
 
 int run_add(struct run *run, struct item *item)
@@ -159,7 +170,9 @@ static bool wait_for_end(struct run *run, const sigset_t *signals)
             errno != EINTR)
             break;
         if (fds[1].revents & POLLIN && !is_interrupted) {
-            is_interrupted = true;
+            struct signalfd_siginfo taken;
+
+            is_interrupted = read(signal_fd, &taken, sizeof(taken)) > 0;
             transfer_stop(run->transfer);
             /* The second one ends the program. */
             pthread_sigmask(SIG_UNBLOCK, signals, NULL);
@@ -258,12 +271,15 @@ static int end(struct run *run,
 
 static int run_dry(struct run *run, struct run_result *result, struct err *e)
 {
+    auto_json json_t *rows = call_wants_text(run->config->call) ? NULL : json_array();
+
+    run->dry_rows = rows;
     if (run->config->find(run, run->config->context, e) < 0)
         return -1;
     result->is_well = true;
     result->state = "DryRun";
-    result->totals =
-        json_pack("{s:I, s:s}", "files", (json_int_t)run->dry_files, "state", "DryRun");
+    result->totals = json_pack("{s:I, s:s, s:O*}", "files", (json_int_t)run->dry_files, "state",
+                               "DryRun", "plan", rows);
     return 0;
 }
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define FUSE_USE_VERSION 312
+
 #include "mount/mount.h"
 
 #include "base/clock.h"
@@ -9,6 +11,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fuse3/fuse_lowlevel.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +23,7 @@ enum {
     UPKEEP_MS = 500,
     WRITTEN_MS = 1000, /* bytes wait no longer for their neighbours */
     PROBE_PATIENCE_MS = 3000,
+    GRACE_MS = 10 * 1000,
 };
 #define IMMUTABLE_MS ((int64_t)365 * 86400 * 1000)
 
@@ -34,6 +38,7 @@ static int make_remote(const struct settings *s,
         .endpoint = s->endpoint,
         .account = s->account,
         .container = s->container,
+        .is_share = s->is_share,
         .auth = s->auth,
         .secret = s->secret,
         .ca_file = s->ca_file,
@@ -107,10 +112,24 @@ int mount_open(struct mount *mount, const struct settings *settings, struct err 
     return 0;
 }
 
+/* The session has ended, but somebody still waits for a server that is away: not for long. */
+static void watch_end(struct mount *mount, int64_t *ended_ms)
+{
+    int64_t now_ms = clock_mono_ms();
+
+    if (!fuse_session_exited(mount->session))
+        return;
+    if (!*ended_ms)
+        *ended_ms = now_ms;
+    if (now_ms - *ended_ms > GRACE_MS)
+        remote_stop(mount->remote);
+}
+
 static void *keep_up(void *context)
 {
     struct mount *mount = context;
     struct timespec until;
+    int64_t ended_ms = 0;
 
     pthread_mutex_lock(&mount->upkeep_lock);
     while (!mount->stop) {
@@ -120,6 +139,7 @@ static void *keep_up(void *context)
         until.tv_nsec %= 1000000000L;
         pthread_cond_timedwait(&mount->upkeep_wake, &mount->upkeep_lock, &until);
         pthread_mutex_unlock(&mount->upkeep_lock);
+        watch_end(mount, &ended_ms);
         writing_flush_old(mount, WRITTEN_MS);
         pthread_mutex_lock(&mount->upkeep_lock);
     }
@@ -129,8 +149,7 @@ static void *keep_up(void *context)
 
 void mount_start(struct mount *mount)
 {
-    if (mount->is_writable && mount->settings->is_share)
-        mount->has_upkeep = pthread_create(&mount->upkeep, NULL, keep_up, mount) == 0;
+    mount->has_upkeep = pthread_create(&mount->upkeep, NULL, keep_up, mount) == 0;
 }
 
 void mount_stop(struct mount *mount)

@@ -159,7 +159,8 @@ struct writing {
     int64_t offset;
     atomic_llong since_ms; /* when the first of them came, monotonic; 0 = there are none */
     bool is_open;
-    bool is_unmade;       /* the server does not know the file yet */
+    bool is_unmade;       /* the server does not know the file yet ... */
+    bool is_lost;         /* ... and does not want to */
     int64_t stored_bytes; /* size that the server knows */
     /* Of a container: the whole file. */
     int fd;

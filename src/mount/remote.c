@@ -28,6 +28,7 @@ enum {
 struct remote {
     char *base; /* endpoint/container */
     char *account;
+    bool is_share;
     enum remote_auth auth;
     char *secret;
     struct str key; /* raw bytes of a REMOTE_KEY */
@@ -46,6 +47,7 @@ int remote_new(const struct remote_config *config, struct remote **ret_remote, s
     pthread_mutex_init(&remote->lock, NULL);
     remote->base = xasprintf("%s/%s", config->endpoint, config->container);
     remote->account = xstrdup(config->account);
+    remote->is_share = config->is_share;
     remote->auth = config->auth;
     remote->secret = xstrdup(config->secret);
     remote->ca_file = config->ca_file ? xstrdup(config->ca_file) : NULL;
@@ -215,6 +217,11 @@ make_outgoing(const struct remote *remote, const struct remote_call *call, struc
     for (size_t i = 0; call->headers && call->headers[i]; i++)
         add_header(out, "%s", call->headers[i]);
     add_header(out, "x-ms-version: %s", SERVICE_VERSION);
+    if (remote->is_share) {
+        /* Otherwise "a." is taken for "a". */
+        add_header(out, "x-ms-allow-trailing-dot: true");
+        add_header(out, "x-ms-source-allow-trailing-dot: true");
+    }
     switch (remote->auth) {
     case REMOTE_KEY:
         add_header(out, "x-ms-date: %s", clock_format_http(clock_wall_ms(), date));

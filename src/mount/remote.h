@@ -31,6 +31,7 @@ struct remote_config {
         *endpoint; /* with the account, without slash: "http://127.0.0.1:10000/account" */
     const char *account;
     const char *container; /* or share */
+    bool is_share;
     enum remote_auth auth;
     const char *secret;
     const char *ca_file; /* NULL = the system's */

@@ -125,8 +125,12 @@ static int store(struct mount *mount, struct node *node, struct facts *facts, st
 {
     struct writing *w = node->writing;
 
-    if (w->is_unmade && make_it(mount, node, facts, e) < 0)
+    if (w->is_lost)
+        return err_set(e, ERR_INTERNAL, "the file could not be made");
+    if (w->is_unmade && make_it(mount, node, facts, e) < 0) {
+        w->is_lost = true;
         return -1;
+    }
     if (!w->len)
         return 0;
     if (w->offset + (int64_t)w->len > w->stored_bytes &&

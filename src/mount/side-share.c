@@ -132,6 +132,20 @@ static int make_folder(struct mount *mount, const char *path, struct err *e)
     return remote_call(mount->remote, &call, NULL, e);
 }
 
+/* The service would refuse them too; but a file is made later than its writer opens it. */
+static int check_name(const char *path, struct err *e)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    for (const char *p = name; *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f || strchr("\\:*?\"<>|", *p)) {
+            err_set(e, ERR_INVALID, "a share has no names like \"%.100s\"", name);
+            return err_reason(e, "InvalidResourceName");
+        }
+    }
+    return 0;
+}
+
 int share_make(struct mount *mount,
                const char *path,
                const void *bytes,
@@ -166,6 +180,8 @@ static int
 make_file(struct mount *mount, const char *path, struct facts *ret_facts, struct err *e)
 {
     *ret_facts = (struct facts){.size_bytes = 0, .mtime_ns = -1};
+    if (check_name(path, e) < 0)
+        return -1;
     if (mount->settings->is_yard && atomic_load(&mount->may_write))
         return 0;
     return share_make(mount, path, NULL, 0, ret_facts, e);

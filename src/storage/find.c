@@ -113,7 +113,7 @@ static int find_row(struct blobs *blobs,
     uint64_t generation = db_writer_generation(blobs->writer);
     auto_reader r = {0};
 
-    if (row_cache_find(blobs->rows, key, generation, ret_row))
+    if (row_cache_find(blobs->rows, key, facts, generation, ret_row))
         return 0;
     if (store_pool_take(blobs->readers, &r, e) < 0 ||
         store_find_blob(r.db, key, ret_row, e) < 0)
@@ -122,7 +122,7 @@ static int find_row(struct blobs *blobs,
     if (!*ret_row &&
         store_find_blob_like(r.db, key, facts->size_bytes, facts->mtime_ns, ret_row, e) < 0)
         return -1;
-    row_cache_keep(blobs->rows, key, generation, *ret_row);
+    row_cache_keep(blobs->rows, key, facts, generation, *ret_row);
     return 0;
 }
 

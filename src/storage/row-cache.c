@@ -15,8 +15,7 @@ enum {
 struct place {
     uint64_t generation;
     int64_t container_id;
-    uint64_t inode;
-    int64_t born_ns;
+    struct facts facts;
     char *name, *snapshot; /* NULL = the place is free */
     struct blob_row *row;
 };
@@ -61,16 +60,24 @@ static size_t place_of(const struct blob_key *key)
     return (mix * 0xff51afd7ed558ccdull >> 32) % PLACES;
 }
 
-/* An inode may have had other names. */
-static bool is_of(const struct place *place, const struct blob_key *key)
+/* Size and mtime too: a row may be found by them alone. */
+static bool is_same(const struct facts *a, const struct facts *b)
 {
-    return place->inode == key->inode && place->born_ns == key->born_ns &&
-           place->container_id == key->container_id && strcmp(place->name, key->name) == 0 &&
-           strcmp(place->snapshot, key->snapshot) == 0;
+    return a->inode == b->inode && a->born_ns == b->born_ns && a->mtime_ns == b->mtime_ns &&
+           a->size_bytes == b->size_bytes;
+}
+
+/* An inode may have had other names. */
+static bool
+is_of(const struct place *place, const struct blob_key *key, const struct facts *facts)
+{
+    return place->container_id == key->container_id && is_same(&place->facts, facts) &&
+           strcmp(place->name, key->name) == 0 && strcmp(place->snapshot, key->snapshot) == 0;
 }
 
 bool row_cache_find(struct row_cache *cache,
                     const struct blob_key *key,
+                    const struct facts *facts,
                     uint64_t generation,
                     struct blob_row **ret_row)
 {
@@ -79,7 +86,7 @@ bool row_cache_find(struct row_cache *cache,
     bool is_known;
 
     pthread_mutex_lock(&cache->locks[at % STRIPES]);
-    is_known = place->name && place->generation == generation && is_of(place, key);
+    is_known = place->name && place->generation == generation && is_of(place, key, facts);
     if (is_known)
         *ret_row = place->row ? row_dup(place->row) : NULL;
     pthread_mutex_unlock(&cache->locks[at % STRIPES]);
@@ -94,6 +101,7 @@ static bool is_short(const struct blob_row *row)
 
 void row_cache_keep(struct row_cache *cache,
                     const struct blob_key *key,
+                    const struct facts *facts,
                     uint64_t generation,
                     const struct blob_row *row)
 {
@@ -107,8 +115,7 @@ void row_cache_keep(struct row_cache *cache,
     *place = (struct place){
         .generation = generation,
         .container_id = key->container_id,
-        .inode = key->inode,
-        .born_ns = key->born_ns,
+        .facts = *facts,
         .name = xstrdup(key->name),
         .snapshot = xstrdup(key->snapshot),
         .row = row ? row_dup(row) : NULL,

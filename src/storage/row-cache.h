@@ -18,6 +18,7 @@
 
 struct blob_key;
 struct blob_row;
+struct facts;
 struct row_cache; /* opaque */
 
 struct row_cache *row_cache_new(void);
@@ -26,12 +27,14 @@ void row_cache_free(struct row_cache *cache);
  * when there is no row. */
 bool row_cache_find(struct row_cache *cache,
                     const struct blob_key *key,
+                    const struct facts *facts,
                     uint64_t generation,
                     struct blob_row **ret_row);
 /* Keep what was read after that generation was asked for; row: copied, NULL = there is none.
  * Nothing is kept at a generation that says nothing. */
 void row_cache_keep(struct row_cache *cache,
                     const struct blob_key *key,
+                    const struct facts *facts,
                     uint64_t generation,
                     const struct blob_row *row);
 

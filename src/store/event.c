@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store-internal.h"
 
-int store_add_event(struct db *db, const struct event *v, struct err *e)
+int store_add_event(struct db *db, const struct event *event, struct err *e)
 {
     return db_run(db, e,
                   "INSERT INTO event (at_ms, principal, peer, operation, target, request_id,"
                   " outcome, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                  "ittttttt", v->at_ms, v->principal, v->peer, v->operation, v->target,
-                  v->request_id, v->outcome, v->detail);
+                  "ittttttt", event->at_ms, event->principal, event->peer, event->operation,
+                  event->target, event->request_id, event->outcome, event->detail);
 }
 
 int store_each_event(struct db *db,

@@ -72,7 +72,7 @@ REQUEST_LINE = {
     "bare-lf-after-request-line": b"GET /healthz HTTP/1.1\n" + HOST + END,
     "cr-cr-lf": b"GET /healthz HTTP/1.1\r\r\n" + HOST + END,
     "tls-client-hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "request-line-too-long": b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n" + HOST + END,
+    "request-line-too-long": b"GET /" + b"a" * 17000 + b" HTTP/1.1\r\n" + HOST + END,
 }
 
 HEADERS = {
@@ -91,7 +91,7 @@ HEADERS = {
     "bare-lf-after-header": GET + b"Host: localhost\n" + END,
     "bare-lf-at-end": GET + HOST + b"\n",
     "only-crs": b"GET /healthz HTTP/1.1\rHost: localhost\r\r",
-    "header-too-long": GET + HOST + b"X: " + b"a" * 9000 + END + END,
+    "header-too-long": GET + HOST + b"X: " + b"a" * 17000 + END + END,
     "head-too-long": GET + HOST + (b"X: " + b"a" * 7000 + END) * 5 + END,
     "too-many-headers": GET + HOST + b"X: a\r\n" * 200 + END,
     "expectation-unknown": GET + HOST + b"Expect: coffee\r\n" + END,

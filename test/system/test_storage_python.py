@@ -418,7 +418,7 @@ NAMES = [
     "it's", "a;b", "a:b", "a|b", "a*b", "a<b>&amp;c", "trailing/", "trailing//", "double//slash",
     "triple///x", "...", "ends.", "ends./x.", ".hidden",
     "~", "$x", "@at", "[b]", "{b}", "^", "`tick`", "tab\there", "x" * 255, "y" * 256, "/".join("z" * 100 for _ in range(10)),
-    "é" * 500, "1" * 1024, "CON", "con.txt", "UPPER", "upper", "a", "a/b", "a/b/c", "-x", "\u007f",
+    "é" * 500, "1" * 1024, "漢" * 1024, "🚂" * 1024, "CON", "con.txt", "UPPER", "upper", "a", "a/b", "a/b/c", "-x", "\u007f",
 ]
 
 

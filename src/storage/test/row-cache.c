@@ -5,6 +5,8 @@
 #include "store/blob.h"
 
 static const struct blob_key key = {7, "a/b", "", 42, 1000};
+static const struct facts facts = {
+    .inode = 42, .born_ns = 1000, .mtime_ns = 5, .size_bytes = 6};
 
 static struct blob_row row = {
     .name = (char[]){"a/b"},
@@ -19,7 +21,7 @@ static struct row_cache *full(uint64_t generation)
 {
     struct row_cache *cache = row_cache_new();
 
-    row_cache_keep(cache, &key, generation, &row);
+    row_cache_keep(cache, &key, &facts, generation, &row);
     return cache;
 }
 
@@ -29,9 +31,9 @@ static void a_row_is_known_at_its_generation_only(void **state)
     struct blob_row *found = NULL;
 
     (void)state;
-    assert_false(row_cache_find(cache, &key, 4, &found));
-    assert_false(row_cache_find(cache, &key, 8, &found));
-    assert_true(row_cache_find(cache, &key, 6, &found));
+    assert_false(row_cache_find(cache, &key, &facts, 4, &found));
+    assert_false(row_cache_find(cache, &key, &facts, 8, &found));
+    assert_true(row_cache_find(cache, &key, &facts, 6, &found));
     assert_string_equal(found->content_type, "text/plain");
     assert_string_equal(found->etag, "0x1");
     assert_ptr_not_equal(found->name, row.name);
@@ -45,23 +47,31 @@ static void nothing_is_kept_while_a_commit_is_under_way(void **state)
     struct blob_row *found = NULL;
 
     (void)state;
-    assert_false(row_cache_find(cache, &key, 7, &found));
+    assert_false(row_cache_find(cache, &key, &facts, 7, &found));
     assert_null(found);
     row_cache_free(cache);
 }
 
 static void a_row_is_found_under_its_whole_key_only(void **state)
 {
-    static const struct blob_key others[] = {
-        {8, "a/b", "", 42, 1000}, {7, "a/c", "", 42, 1000}, {7, "a/b", "2020", 42, 1000},
-        {7, "a/b", "", 43, 1000}, {7, "a/b", "", 42, 1001},
+    static const struct {
+        struct blob_key key;
+        struct facts facts;
+    } others[] = {
+        {{8, "a/b", "", 42, 1000}, {42, 1000, 5, 6}},
+        {{7, "a/c", "", 42, 1000}, {42, 1000, 5, 6}},
+        {{7, "a/b", "2020", 42, 1000}, {42, 1000, 5, 6}},
+        {{7, "a/b", "", 43, 1000}, {43, 1000, 5, 6}},
+        {{7, "a/b", "", 42, 1001}, {42, 1001, 5, 6}},
+        {{7, "a/b", "", 42, 1000}, {42, 1000, 4, 6}},
+        {{7, "a/b", "", 42, 1000}, {42, 1000, 5, 7}},
     };
     struct row_cache *cache = full(0);
     struct blob_row *found = NULL;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-        assert_false(row_cache_find(cache, &others[i], 0, &found));
+        assert_false(row_cache_find(cache, &others[i].key, &others[i].facts, 0, &found));
     row_cache_free(cache);
 }
 
@@ -71,8 +81,8 @@ static void that_there_is_no_row_is_known_too(void **state)
     struct blob_row *found = &row;
 
     (void)state;
-    row_cache_keep(cache, &key, 6, NULL);
-    assert_true(row_cache_find(cache, &key, 6, &found));
+    row_cache_keep(cache, &key, &facts, 6, NULL);
+    assert_true(row_cache_find(cache, &key, &facts, 6, &found));
     assert_null(found);
     row_cache_free(cache);
 }
@@ -87,8 +97,8 @@ static void a_long_row_is_not_kept(void **state)
     memset(metadata, 'x', sizeof(metadata) - 1);
     metadata[sizeof(metadata) - 1] = '\0';
     large.metadata = metadata;
-    row_cache_keep(cache, &key, 6, &large);
-    assert_false(row_cache_find(cache, &key, 6, &found));
+    row_cache_keep(cache, &key, &facts, 6, &large);
+    assert_false(row_cache_find(cache, &key, &facts, 6, &found));
     row_cache_free(cache);
 }
 
