@@ -110,6 +110,8 @@ static int open_storage(struct daemon *d, struct err *e)
         .pool = d->pool,
         .vault = &d->vault,
         .tenant_id = d->tenant_id,
+        .broken = on_broken,
+        .context = d,
     };
 
     if (storage_open(&parts, &d->storage, e) < 0)
@@ -155,7 +157,8 @@ static int open_server(struct daemon *d, struct err *e)
     struct http_config config;
 
     http_config_init(&config);
-    /* A blob's name has 1024 characters, of 12 bytes when percent-encoded; and a SAS follows. */
+    /* A blob's name has 1024 characters, of 12 bytes when percent-encoded; and a SAS follows.
+     */
     config.max_line_bytes = 16 * 1024;
     config.threads = d->settings.threads;
     config.max_connections = (size_t)d->settings.max_connections;

@@ -31,6 +31,8 @@ enum {
         32, /* each waits for a disk most of the time; so many fsyncs share a journal commit */
     KEY_SLOTS = 64,
     MOST_SUFFIXES = 16,
+    UPKEEP_S = 60 * 60,
+    KEEP_STAGED_MS = 7 * 24 * 60 * 60 * 1000, /* a week, as the original */
 };
 
 /* The keys of an account as of a generation of the database. */
@@ -50,6 +52,11 @@ struct storage {
     struct storage_service *service;
     pthread_mutex_t keys_lock;
     struct known_keys keys[KEY_SLOTS];
+
+    pthread_t upkeep;
+    pthread_mutex_t upkeep_lock; /* guards the two below */
+    pthread_cond_t upkeep_wake;
+    bool is_stopping, has_upkeep;
 };
 
 /* --- what the service asks of the house --- */
@@ -233,6 +240,68 @@ int storage_scrub(struct storage *s,
     return 0;
 }
 
+/* --- upkeep: uploads that nobody finished --- */
+
+/* Wait for the next round.  False when the service stops. */
+static bool wait_round(struct storage *s)
+{
+    struct timespec until;
+    bool goes_on;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += UPKEEP_S;
+    pthread_mutex_lock(&s->upkeep_lock);
+    while (!s->is_stopping &&
+           pthread_cond_timedwait(&s->upkeep_wake, &s->upkeep_lock, &until) != ETIMEDOUT)
+        continue;
+    goes_on = !s->is_stopping;
+    pthread_mutex_unlock(&s->upkeep_lock);
+    return goes_on;
+}
+
+static void *upkeep_main(void *arg)
+{
+    struct storage *s = arg;
+
+    pthread_setname_np(pthread_self(), "upkeep");
+    do {
+        struct err e = {0};
+
+        if (blobs_collect_staged(s->blobs, clock_wall_ms() - KEEP_STAGED_MS, &e) < 0)
+            log_warning("event=upkeep error=\"%s\", trying again in an hour", e.msg);
+    } while (wait_round(s));
+    return NULL;
+}
+
+static int start_upkeep(struct storage *s, struct err *e)
+{
+    pthread_condattr_t monotonic;
+    int rc;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->upkeep_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&s->upkeep_lock, NULL);
+    rc = pthread_create(&s->upkeep, NULL, upkeep_main, s);
+    if (rc != 0)
+        return err_sys(e, rc, "could not start the upkeep thread");
+    s->has_upkeep = true;
+    return 0;
+}
+
+static void stop_upkeep(struct storage *s)
+{
+    if (!s->has_upkeep)
+        return;
+    pthread_mutex_lock(&s->upkeep_lock);
+    s->is_stopping = true;
+    pthread_cond_signal(&s->upkeep_wake);
+    pthread_mutex_unlock(&s->upkeep_lock);
+    pthread_join(s->upkeep, NULL);
+    s->has_upkeep = false;
+}
+
 static size_t split_suffixes(struct storage *s)
 {
     char *saved = NULL;
@@ -276,8 +345,12 @@ int storage_open(const struct storage_parts *parts, struct storage **ret_storage
     pthread_mutex_init(&s->keys_lock, NULL);
     s->root = xasprintf("%s/storage", parts->home->folder);
     s->db_path = xasprintf("%s/storage.db", parts->home->folder);
-    if (blobs_open(s->root, s->db_path, &s->blobs, e) < 0 ||
-        files_open(s->blobs, &s->files, e) < 0) {
+    if (blobs_open(s->root, s->db_path, &s->blobs, e) < 0) {
+        storage_close(s);
+        return err_wrap(e, "storage");
+    }
+    blobs_when_broken(s->blobs, parts->broken, parts->context);
+    if (files_open(s->blobs, &s->files, e) < 0 || start_upkeep(s, e) < 0) {
         storage_close(s);
         return err_wrap(e, "storage");
     }
@@ -317,6 +390,7 @@ void storage_stop(struct storage *s)
 {
     if (!s)
         return;
+    stop_upkeep(s);
     work_pool_free(s->pool);
     s->pool = NULL;
 }
@@ -325,6 +399,7 @@ void storage_close(struct storage *s)
 {
     if (!s)
         return;
+    stop_upkeep(s);
     storage_service_free(s->service);
     files_free(s->files);
     blobs_free(s->blobs);

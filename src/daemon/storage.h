@@ -25,6 +25,9 @@ struct storage_parts {
     struct store_pool *pool;
     const struct vault *vault;
     const char *tenant_id;
+    /* The disk failed us: stop the process.  From a thread of the storage's. */
+    void (*broken)(const struct err *why, void *context);
+    void *context;
 };
 
 /* Open the folders and databases. */

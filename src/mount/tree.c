@@ -300,6 +300,7 @@ bool tree_is_fresh(const struct node *node, int64_t now_ms, int64_t most_age_ms)
 void tree_expire(struct node *node)
 {
     node->folder->listed_ms = TREE_NEVER;
+    node->folder->is_expired = true;
 }
 
 /* --- merging a listing --- */
@@ -310,7 +311,8 @@ void tree_begin(struct node *node, int64_t now_ms)
 
     assert(!folder->is_listing);
     folder->is_listing = true;
-    folder->listed_ms = now_ms;
+    folder->is_expired = false;
+    folder->began_ms = now_ms;
 }
 
 static void end_listing(struct tree *tree, struct folder *folder)
@@ -448,7 +450,7 @@ static void forget_unused(struct tree *tree);
 void tree_merge(struct tree *tree, struct node *node, struct listed_rows *rows, int64_t now_ms)
 {
     struct folder *folder = node->folder;
-    struct merge m = {tree, node, NULL, 0, folder->listed_ms};
+    struct merge m = {tree, node, NULL, 0, folder->began_ms};
     size_t i = 0, j = 0, room = folder->count + rows->count + 1;
 
     if (rows->count)
@@ -473,7 +475,8 @@ void tree_merge(struct tree *tree, struct node *node, struct listed_rows *rows, 
     folder->children = m.children;
     folder->count = m.count;
     folder->room = room;
-    folder->cost_ms = now_ms - folder->listed_ms;
+    folder->cost_ms = now_ms - folder->began_ms;
+    folder->listed_ms = folder->is_expired ? TREE_NEVER : folder->began_ms;
     mark_used(tree, folder);
     end_listing(tree, folder);
     forget_unused(tree);

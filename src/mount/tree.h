@@ -54,11 +54,13 @@ struct folder {
     struct folder *newer, *older; /* in order of use */
     struct node **children;       /* sorted by name */
     size_t count, room;
-    int64_t listed_ms; /* when the last listing began, monotonic; TREE_NEVER */
+    int64_t listed_ms; /* when the last whole listing began, monotonic; TREE_NEVER */
+    int64_t began_ms;  /* when the running one did */
     int64_t cost_ms;   /* how long it took */
     bool is_listing;
-    bool is_local;  /* made here; a container knows no empty folders */
-    char **removed; /* by this mount since the running listing began */
+    bool is_expired; /* since the running one began: it is too old already */
+    bool is_local;   /* made here; a container knows no empty folders */
+    char **removed;  /* by this mount since the running listing began */
     size_t removed_count;
 };
 
@@ -123,7 +125,7 @@ void tree_move(struct tree *tree, struct node *node, struct node *parent, const 
 bool tree_is_fresh(const struct node *folder, int64_t now_ms, int64_t most_age_ms);
 /* For how long is it still? */
 int64_t tree_fresh_for(const struct node *folder, int64_t now_ms, int64_t most_age_ms);
-/* The next question lists it again. */
+/* The next question lists it again, whatever a running listing says. */
 void tree_expire(struct node *folder);
 
 /* A listing begins: then call tree_merge with what was found, or tree_give_up.  While one is

@@ -23,8 +23,8 @@ struct row_cache; /* opaque */
 
 struct row_cache *row_cache_new(void);
 void row_cache_free(struct row_cache *cache);
-/* Is the answer known at that generation?  Then *ret_row is a copy for the caller to free, NULL
- * when there is no row. */
+/* Is the answer known, at that generation and for the file as it is now?  Then *ret_row is a
+ * copy for the caller to free, NULL when there is no row. */
 bool row_cache_find(struct row_cache *cache,
                     const struct blob_key *key,
                     const struct facts *facts,
