@@ -112,14 +112,17 @@ int listen_tls(const struct settings *settings,
 
 static int port_of(int fd)
 {
-    struct sockaddr_storage address = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in4;
+        struct sockaddr_in6 in6;
+    } address = {.in6 = {0}};
     socklen_t len = sizeof(address);
 
-    if (getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+    if (getsockname(fd, &address.any, &len) < 0)
         return 0;
-    if (address.ss_family == AF_INET6)
-        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.in6.sin6_port
+                                                   : address.in4.sin_port);
 }
 
 /* The wanted port or the next free one. */
