@@ -18,6 +18,7 @@ enum {
     LONGEST_PAUSE_MS = 5 * 1000,
     MOST_MESSAGE = 300,
     READABLE_MS = 7 * 24 * 3600 * 1000,
+    SILENCE_MS = 3 * 60 * 1000, /* a large blob is put together, or copied, without a word */
 };
 
 struct wire {
@@ -70,6 +71,7 @@ int wire_new(const struct wire_config *config, struct wire **ret_wire, struct er
     http.ca_file = account->ca_file;
     http.user_agent = "yard/" YARD_VERSION;
     http.most_retries = 0; /* we do */
+    http.silence_timeout_ms = SILENCE_MS;
     if (config->trace) {
         http.trace = trace_line;
         http.context = wire;

@@ -22,6 +22,7 @@
 enum {
     MOST_JOB_BYTES = 1024 * 1024,
     MOST_ENDED = 50,     /* ended jobs that are remembered */
+    MOST_DAYS = 30,      /* that one is remembered which was never gone on with */
     MOST_PIECES = 50000, /* of one file */
 };
 
@@ -264,7 +265,15 @@ static bool has_ended(const json_t *job)
     return str_equal(text_of(job, "state"), "Completed");
 }
 
-/* Forget the oldest of those that are over. */
+static bool is_old(const json_t *job)
+{
+    int64_t ms;
+
+    return clock_parse_iso(text_of(job, "startedAt"), &ms, NULL) == 0 &&
+           clock_wall_ms() - ms > (int64_t)MOST_DAYS * 24 * 3600 * 1000;
+}
+
+/* Forget the oldest of those that are over, and those that nobody went on with. */
 static void forget_old(const char *folder, json_t *jobs)
 {
     size_t ended = 0, i;
@@ -273,8 +282,9 @@ static void forget_old(const char *folder, json_t *jobs)
     json_array_foreach(jobs, i, job)
     {
         auto_free char *one = xasprintf("%s/%s", folder, text_of(job, "id"));
+        bool is_running = str_equal(text_of(job, "state"), "InProgress");
 
-        if (has_ended(job) && ++ended > MOST_ENDED)
+        if ((has_ended(job) && ++ended > MOST_ENDED) || (!is_running && is_old(job)))
             remove_job(one);
     }
 }

@@ -256,7 +256,7 @@ static int check_length(struct worker *worker, const struct item *item, struct e
         return 0;
     if (t->config.destination->ops->look(&worker->destination, item->target, &there, &is_there,
                                          e) < 0)
-        return -1;
+        return e->code == ERR_FORBIDDEN ? 0 : -1; /* a signature may allow writing alone */
     if (!is_there || there.size_bytes != item->facts.size_bytes)
         return err_set(e, ERR_CONFLICT, "%lld bytes arrived instead of %lld",
                        is_there ? (long long)there.size_bytes : 0,
@@ -323,7 +323,7 @@ static int fetch(struct worker *worker, const struct item *item)
     struct err ignored;
 
     if (!to->fetch || t->config.source->kind == SIDE_LOCAL || t->options->streams ||
-        t->options->overwrite != OVERWRITE_TRUE || atomic_load(&t->cannot_fetch))
+        t->options->overwrite == OVERWRITE_FALSE || atomic_load(&t->cannot_fetch))
         return 0;
     if (to->fetch(&worker->destination, &worker->source, item, &ignored) < 0) {
         atomic_store(&t->cannot_fetch, true);

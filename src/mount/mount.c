@@ -295,11 +295,11 @@ void mount_is_gone(struct mount *mount, struct node *node)
 
 /* --- facts --- */
 
-void mount_stat(const struct mount *mount, const struct node *node, struct stat *st)
+void mount_stat(const struct mount *mount, const struct node *node, struct stat *ret_stat)
 {
     int64_t ns = node->mtime_ns ? node->mtime_ns : mount->started_ns;
 
-    *st = (struct stat){
+    *ret_stat = (struct stat){
         .st_ino = node->number,
         .st_uid = mount->uid,
         .st_gid = mount->gid,
@@ -309,11 +309,12 @@ void mount_stat(const struct mount *mount, const struct node *node, struct stat 
         .st_blocks = node->folder ? 0 : (node->size_bytes + 511) / 512,
     };
     if (node->folder)
-        st->st_mode = S_IFDIR | (mount->is_writable ? 0755 : 0555);
+        ret_stat->st_mode = S_IFDIR | (mount->is_writable ? 0755 : 0555);
     else
-        st->st_mode = S_IFREG | (mount->is_writable ? 0644 : 0444);
-    st->st_mtim = (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-    st->st_ctim = st->st_atim = st->st_mtim;
+        ret_stat->st_mode = S_IFREG | (mount->is_writable ? 0644 : 0444);
+    ret_stat->st_mtim =
+        (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    ret_stat->st_ctim = ret_stat->st_atim = ret_stat->st_mtim;
 }
 
 int64_t facts_parse_time(const char *text)

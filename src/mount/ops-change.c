@@ -341,13 +341,10 @@ static int move_node(struct mount *mount,
 {
     auto_free char *from = NULL, *to = NULL;
     struct facts facts;
-    bool is_unmade = node->folder && node->folder->is_local && !mount->settings->is_share &&
-                     node->folder->count == 0;
 
     if (writing_flush(mount, node, e) < 0 || mount_path(mount, node, &from, e) < 0 ||
-        mount_child_path(mount, folder, name, &to, e) < 0)
-        return -1;
-    if (!is_unmade && mount->side->move(mount, from, to, node->folder != NULL, &facts, e) < 0)
+        mount_child_path(mount, folder, name, &to, e) < 0 ||
+        mount->side->move(mount, from, to, node->folder != NULL, &facts, e) < 0)
         return -1;
     pthread_mutex_lock(&mount->tree.lock);
     keep_folder(mount, node);

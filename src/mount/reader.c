@@ -376,10 +376,13 @@ static void gather(struct reader *reader,
 static int wait_for(struct reader *reader, const struct reader_parts *parts)
 {
     for (int i = 0; i < parts->count; i++) {
-        while (parts->blocks[i]->state == BLOCK_FETCHING)
+        const struct block *block = parts->blocks[i];
+
+        assert(block); /* what was missing has been made */
+        while (block->state == BLOCK_FETCHING)
             pthread_cond_wait(&reader->filled, &reader->lock);
-        if (parts->blocks[i]->state == BLOCK_FAILED)
-            return parts->blocks[i]->errno_value;
+        if (block->state == BLOCK_FAILED)
+            return block->errno_value;
     }
     return 0;
 }

@@ -134,8 +134,13 @@ void tree_init(struct tree *tree, bool is_share)
 /* The kernel does not give back what it holds when a mount ends. */
 void tree_done(struct tree *tree)
 {
-    while (tree->nodes.next != &tree->nodes)
-        node_free(tree, tree->nodes.next);
+    struct node *node;
+
+    while ((node = tree->nodes.next) != &tree->nodes) {
+        tree->nodes.next = node->next;
+        node->next->prev = &tree->nodes;
+        node_free(tree, node);
+    }
     pthread_cond_destroy(&tree->listed);
     pthread_mutex_destroy(&tree->lock);
 }
@@ -210,11 +215,10 @@ static void enter(struct node *parent, struct node *node)
     assert(!is_there);
     if (folder->count == folder->room) {
         folder->room = folder->room ? folder->room * 2 : 8;
-        folder->children =
-            xreallocarray(folder->children, folder->room, sizeof(*folder->children));
+        folder->children = xreallocarray(folder->children, folder->room, sizeof(struct node *));
     }
     memmove(folder->children + at + 1, folder->children + at,
-            (folder->count - at) * sizeof(*folder->children));
+            (folder->count - at) * sizeof(struct node *));
     folder->children[at] = node;
     folder->count++;
     node->parent = node_ref(parent);
@@ -229,7 +233,7 @@ static void leave(struct tree *tree, struct node *node)
 
     assert(is_there && folder->children[at] == node);
     memmove(folder->children + at, folder->children + at + 1,
-            (folder->count - at - 1) * sizeof(*folder->children));
+            (folder->count - at - 1) * sizeof(struct node *));
     folder->count--;
     node->parent = NULL;
     node_unref(tree, parent, 1);
@@ -390,6 +394,12 @@ static bool is_ours(const struct node *node, int64_t began_ms)
            (node->folder && node->folder->is_local);
 }
 
+/* It does not count on its folder any more, which is held by whoever changes it. */
+static void child_has_left(struct node *parent)
+{
+    atomic_fetch_sub(&parent->refs, 1);
+}
+
 static void cut_off(struct tree *tree, struct node *node)
 {
     node->parent = NULL;
@@ -413,7 +423,7 @@ static void keep(struct merge *m, struct node *node)
 static void drop(struct merge *m, struct node *node)
 {
     cut_off(m->tree, node);
-    node_unref(m->tree, m->node, 1);
+    child_has_left(m->node);
 }
 
 static void add_row(struct merge *m, const struct listed *row)
@@ -455,7 +465,7 @@ void tree_merge(struct tree *tree, struct node *node, struct listed_rows *rows, 
 
     if (rows->count)
         qsort(rows->rows, rows->count, sizeof(rows->rows[0]), compare_rows);
-    m.children = xreallocarray(NULL, room, sizeof(*m.children));
+    m.children = xreallocarray(NULL, room, sizeof(struct node *));
     while (i < folder->count || j < rows->count) {
         struct node *old = i < folder->count ? folder->children[i] : NULL;
         struct listed *row = j < rows->count ? &rows->rows[j] : NULL;
@@ -502,7 +512,7 @@ static void forget_children(struct tree *tree, struct folder *folder)
         if (is_unused(child)) {
             child->parent = NULL;
             node_unref(tree, child, 1);
-            node_unref(tree, folder->node, 1);
+            child_has_left(folder->node);
         } else {
             folder->children[kept++] = child;
         }
@@ -511,13 +521,28 @@ static void forget_children(struct tree *tree, struct folder *folder)
     folder->listed_ms = TREE_NEVER;
 }
 
-/* Folders that have not been used for longest first; what the kernel holds on to stays. */
+/* Take the folder that has not been used for longest out of the ring; NULL = there is only the
+ * one in use. */
+static struct folder *take_oldest(struct tree *tree)
+{
+    struct folder *oldest = tree->newest.newer;
+
+    if (oldest == tree->newest.older)
+        return NULL;
+    tree->newest.newer = oldest->newer;
+    oldest->newer->older = &tree->newest;
+    oldest->newer = oldest->older = oldest;
+    return oldest;
+}
+
+/* What the kernel holds on to stays. */
 static void forget_unused(struct tree *tree)
 {
-    for (int tries = 0; tree->count > tree->most_nodes && tries < MOST_TRIES; tries++) {
-        struct folder *oldest = tree->newest.newer;
+    struct folder *oldest;
 
-        if (oldest == tree->newest.older) /* the one in use */
+    for (int tries = 0; tree->count > tree->most_nodes && tries < MOST_TRIES; tries++) {
+        oldest = take_oldest(tree);
+        if (!oldest)
             return;
         if (oldest->is_listing) {
             mark_used(tree, oldest);
@@ -526,7 +551,6 @@ static void forget_unused(struct tree *tree)
         /* Held, for its last child may be all that counts on it. */
         node_ref(oldest->node);
         forget_children(tree, oldest);
-        ring_out(oldest);
         node_unref(tree, oldest->node, 1);
     }
 }

@@ -122,20 +122,17 @@ void tree_move(struct tree *tree, struct node *node, struct node *parent, const 
 
 /* Is the folder's listing at most that old?  A listing that took long may be ten times as old
  * as it took, so that large folders do not spend their time being listed. */
-bool tree_is_fresh(const struct node *folder, int64_t now_ms, int64_t most_age_ms);
+bool tree_is_fresh(const struct node *node, int64_t now_ms, int64_t most_age_ms);
 /* For how long is it still? */
-int64_t tree_fresh_for(const struct node *folder, int64_t now_ms, int64_t most_age_ms);
+int64_t tree_fresh_for(const struct node *node, int64_t now_ms, int64_t most_age_ms);
 /* The next question lists it again, whatever a running listing says. */
-void tree_expire(struct node *folder);
+void tree_expire(struct node *node);
 
 /* A listing begins: then call tree_merge with what was found, or tree_give_up.  While one is
  * under way, wait for tree->listed. */
-void tree_begin(struct node *folder, int64_t now_ms);
-void tree_merge(struct tree *tree,
-                struct node *folder,
-                struct listed_rows *rows,
-                int64_t now_ms);
-void tree_give_up(struct tree *tree, struct node *folder);
+void tree_begin(struct node *node, int64_t now_ms);
+void tree_merge(struct tree *tree, struct node *node, struct listed_rows *rows, int64_t now_ms);
+void tree_give_up(struct tree *tree, struct node *node);
 
 /* This mount wrote it: what it is now.  etag NULL = not known. */
 void node_set_facts(struct node *node, const char *etag, int64_t size_bytes, int64_t mtime_ns);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "storage/storage-proto.h"
 
+#include "base/crc64.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "storage/storage-internal.h"

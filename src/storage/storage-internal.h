@@ -385,9 +385,4 @@ void staging_free(struct staging *staging);
  * there was something to drop. */
 void staging_drop(struct blobs *blobs, struct folder *folder, const char *name, bool *ret_had);
 
-/* --- crc64.c --- */
-
-/* The CRC-64 of NVMe, going on from crc (0 to start). */
-uint64_t crc64(uint64_t crc, const void *bytes, size_t len);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "storage/storage-internal.h"
 
+#include "base/crc64.h"
 #include "base/crypt.h"
 #include "base/fault.h"
 #include "base/fs.h"

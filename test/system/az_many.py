@@ -22,7 +22,8 @@ def run(cli, words, errors):
         status = leave.code
     sys.stderr.flush()
     errors.seek(begin)
-    return {"status": status or 0, "stdout": out.getvalue(), "stderr": errors.read().decode(errors="replace")}
+    return {"status": status or 0, "stdout": out.getvalue(),
+            "stderr": errors.read().decode(errors="replace")}
 
 
 def main():

@@ -100,7 +100,8 @@ def with_hosts(names, command, folder):
     the kernel does not let us make one."""
     hosts = pathlib.Path(folder, "hosts")
     hosts.write_text("127.0.0.1 localhost " + " ".join(names) + "\n")
-    inside = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"',
+    inside = ["unshare", "--map-root-user", "--mount", "sh", "-c",
+              'mount --bind "$0" /etc/hosts && exec "$@"',
               str(hosts)]
     if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
         return None

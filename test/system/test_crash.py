@@ -290,7 +290,17 @@ class Disk:
             raise OSError(f"{' '.join(words)}: {done.stderr.strip()}")
 
     def mount(self):
-        self.command("mount", *self.options, str(self.point))
+        """Until it is no longer the one that was cut off: somebody may hold that for a moment."""
+        for wait_s in (0, 0.1, 0.2, 0.5, 1, 2, 4):
+            time.sleep(wait_s)
+            self.command("mount", *self.options, str(self.point))
+            try:
+                (self.point / "probe").write_bytes(b"")
+                (self.point / "probe").unlink()
+                return
+            except OSError:
+                self.unmount()
+        raise OSError("the file system does not come back")
 
     def unmount(self):
         # What the daemon left open is closed a moment after its death.

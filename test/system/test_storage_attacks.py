@@ -95,7 +95,8 @@ def raw(store, request):
 def ask(store, sas, method, path, query="", headers=None, data=b""):
     """A request whose target goes out exactly as written here."""
     target = f"{store.base}{path}?{'&'.join(p for p in (query, sas) if p)}".encode("latin-1")
-    lines = [f"{method} ".encode() + target + b" HTTP/1.1", f"Host: {store.netloc}".encode(), b"Connection: close",
+    lines = [f"{method} ".encode() + target + b" HTTP/1.1", f"Host: {store.netloc}".encode(),
+             b"Connection: close",
              f"Content-Length: {len(data)}".encode(), b"x-ms-version: 2021-12-02"]
     lines += [f"{name}: {value}".encode() for name, value in (headers or {}).items()]
     return raw(store, b"\r\n".join(lines) + b"\r\n\r\n" + data)
@@ -105,17 +106,25 @@ def ask(store, sas, method, path, query="", headers=None, data=b""):
 
 UP = 12  # more than the data folder is deep
 ESCAPES = [
-    "..", "../", "../..", "%2e%2e", "%2e%2e/", "%2E%2E%2F", "..%2f", ".%2e/", "%252e%252e%252f", "%25252e%25252e", "..;/", "..%3b/",
-    "..\\", "..%5c", "%5c..%5c", "..%255c", "....//", "....\\\\", ".../", "..%20/", "..%09/", "..%00/", "%00", "a%00b", "..%0d%0a/",
+    "..", "../", "../..", "%2e%2e", "%2e%2e/", "%2E%2E%2F", "..%2f", ".%2e/", "%252e%252e%252f",
+    "%25252e%25252e", "..;/", "..%3b/",
+    "..\\", "..%5c", "%5c..%5c", "..%255c", "....//", "....\\\\", ".../", "..%20/", "..%09/", "..%00/",
+    "%00", "a%00b", "..%0d%0a/",
     "./", "%2e/", "/", "//", "%2f", "%2f%2f", "#", "%23", "%23/..", "?", "%3f/..",
-    "%c0%ae%c0%ae/", "%c0%ae%c0%ae%c0%af", "%e0%80%ae%e0%80%ae/", "%f0%80%80%ae/", "%c1%9c", "%ff", "%fe%fe%ff%ff", "%ed%a0%80",
-    "%u002e%u002e/", "%uff0e%uff0e/", "\u2025/".encode().decode("latin-1"), "%e2%80%a4%e2%80%a4/", "%ef%bc%8e%ef%bc%8e%ef%bc%8f",
-    "%zz", "%", "%2", "~/", "$HOME/", "|id", "`id`", "$(id)", "C:%5c", "C:/", "%5c%5chost%5cshare%5c", "file:%2f%2f/",
+    "%c0%ae%c0%ae/", "%c0%ae%c0%ae%c0%af", "%e0%80%ae%e0%80%ae/", "%f0%80%80%ae/", "%c1%9c", "%ff",
+    "%fe%fe%ff%ff", "%ed%a0%80",
+    "%u002e%u002e/", "%uff0e%uff0e/", "\u2025/", "%e2%80%a4%e2%80%a4/",
+    "%ef%bc%8e%ef%bc%8e%ef%bc%8f",
+    "%zz", "%", "%2", "~/", "$HOME/", "|id", "`id`", "$(id)", "C:%5c", "C:/", "%5c%5chost%5cshare%5c",
+    "file:%2f%2f/",
 ]
-TARGETS = ["canary", "secret.key", "token", "neighbour/tree/secret", "../neighbour/tree/secret", "odd/x", "tmp/x", "tree/x"]
-ABSOLUTE = ["/etc/passwd", "//etc/passwd", "%2fetc%2fpasswd", "%2f%2fetc%2fpasswd", "/proc/self/environ", "%2fproc%2fself%2froot%2fetc%2fpasswd",
+TARGETS = ["canary", "secret.key", "token", "neighbour/tree/secret", "../neighbour/tree/secret", "odd/x",
+           "tmp/x", "tree/x"]
+ABSOLUTE = ["/etc/passwd", "//etc/passwd", "%2fetc%2fpasswd", "%2f%2fetc%2fpasswd", "/proc/self/environ",
+            "%2fproc%2fself%2froot%2fetc%2fpasswd",
             "/dev/zero", "/dev/stdin"]
-LONG = ["A" * 4096, "../" * 1365, "%2e%2e%2f" * 600, "a/" * 2048, "%00" * 1000, "x" * 255 + "/" + "y" * 4000, "é" * 2000]
+LONG = ["A" * 4096, "../" * 1365, "%2e%2e%2f" * 600, "a/" * 2048, "%00" * 1000,
+        "x" * 255 + "/" + "y" * 4000, "é" * 2000, "%c3%a9" * 2000]
 
 
 def corpus():
@@ -124,8 +133,8 @@ def corpus():
         names.append(escape)
         names.append(escape * UP + "canary")
     for target in TARGETS:
-        names += [f"../{target}", f"../../{target}", f"..%2f{target}", f"%2e%2e%2f%2e%2e%2f{target}", f"x/../../{target}",
-                  f"..\\..\\{target}"]
+        names += [f"../{target}", f"../../{target}", f"..%2f{target}", f"%2e%2e%2f%2e%2e%2f{target}",
+                  f"x/../../{target}", f"..\\..\\{target}"]
     return [name.encode("utf-8").decode("latin-1") for name in names]
 
 
@@ -142,13 +151,14 @@ def test_names_of_blobs_stay_names(guarded, account, store):
     bad = []
     stored = 0
     for name in corpus():
-        path = f"/victim/{name.split('?')[0].split('#')[0]}"
+        path = f"/victim/{name}"
         put = ask(store, sas, "PUT", path, "", {"x-ms-blob-type": "BlockBlob"}, MARK)
         got = ask(store, sas, "GET", path)
         head = ask(store, sas, "HEAD", path)
         block = ask(store, sas, "PUT", path, "comp=block&blockid=Li4vLi4v", {}, MARK)
         gone = ask(store, sas, "DELETE", path)
-        for what, (status, lines, body) in {"put": put, "get": got, "head": head, "block": block, "delete": gone}.items():
+        for what, (status, lines, body) in {"put": put, "get": got, "head": head, "block": block,
+                                            "delete": gone}.items():
             if wrong_words(status, lines) or CANARY in body or b"root:" in body:
                 bad.append((what, name[:60], status, lines[-200:], body[:200]))
         # What was taken is a blob with exactly this name, and no other.
@@ -163,10 +173,13 @@ def test_names_of_blobs_stay_names(guarded, account, store):
 def test_a_literal_name_is_listed_literally(guarded, account, store):
     sas = account_sas(account.name, account.key, sp="rwdlac")
     for raw_name, name in [
-        ("../../canary", "../../canary"), ("%2e%2e/canary", "../canary"), ("%252e%252e/x", "%2e%2e/x"), ("..;/x", "..;/x"),
-        ("..%5cx", "../x"), ("%2fetc%2fpasswd", "/etc/passwd"), (".", "."), ("..", ".."), ("%23", "#"), ("%3f", "?"),
+        ("../../canary", "../../canary"), ("%2e%2e/canary", "../canary"), ("%252e%252e/x", "%2e%2e/x"),
+        ("..;/x", "..;/x"),
+        ("..%5cx", "../x"), ("%2fetc%2fpasswd", "/etc/passwd"), (".", "."), ("..", ".."), ("%23", "#"),
+        ("%3f", "?"),
     ]:
-        assert ask(store, sas, "PUT", f"/victim/{raw_name}", "", {"x-ms-blob-type": "BlockBlob"}, MARK)[0] == 201, raw_name
+        assert ask(store, sas, "PUT", f"/victim/{raw_name}", "", {"x-ms-blob-type": "BlockBlob"},
+                   MARK)[0] == 201, raw_name
         listed = store.call("GET", "/victim", "restype=container&comp=list").xml
         assert [n.text for n in listed.iter("Name")] == [name]
         assert ask(store, sas, "GET", f"/victim/{raw_name}")[2] == MARK
@@ -174,30 +187,35 @@ def test_a_literal_name_is_listed_literally(guarded, account, store):
 
 
 @pytest.mark.parametrize("name, code", [
-    ("%ff", "InvalidUri"), ("%c0%ae%c0%ae", "InvalidUri"), ("%ed%a0%80", "InvalidUri"), ("a%00b", "InvalidUri"), ("%zz", "InvalidUri"),
+    ("%ff", "InvalidUri"), ("%c0%ae%c0%ae", "InvalidUri"), ("%ed%a0%80", "InvalidUri"),
+    ("a%00b", "InvalidUri"), ("%zz", "InvalidUri"),
     ("%", "InvalidUri"), ("A" * 1025, "OutOfRangeInput"), ("a/" * 300 + "a", "OutOfRangeInput"),
 ])
 def test_what_can_be_no_name_has_its_word(account, store, name, code):
     sas = account_sas(account.name, account.key)
-    status, head, body = ask(store, sas, "PUT", f"/victim/{name}", "", {"x-ms-blob-type": "BlockBlob"}, MARK)
+    status, head, body = ask(store, sas, "PUT", f"/victim/{name}", "", {"x-ms-blob-type": "BlockBlob"},
+                             MARK)
     assert status == 400 and f"<Code>{code}</Code>".encode() in body, body
 
 
 def test_names_of_files_stay_below_their_share(guarded, account, files):
     sas = account_sas(account.name, account.key, sp="rwdlac")
     create = {"x-ms-type": "file", "x-ms-content-length": str(len(MARK)), "x-ms-file-permission": "inherit",
-              "x-ms-file-attributes": "none", "x-ms-file-creation-time": "now", "x-ms-file-last-write-time": "now"}
+              "x-ms-file-attributes": "none", "x-ms-file-creation-time": "now",
+              "x-ms-file-last-write-time": "now"}
     write = {"x-ms-write": "update", "x-ms-range": f"bytes=0-{len(MARK) - 1}"}
     bad = []
     for name in corpus():
-        path = f"/victim/{name.split('?')[0].split('#')[0]}"
+        path = f"/victim/{name}"
         answers = {
             "put": ask(files, sas, "PUT", path, "", create),
             "range": ask(files, sas, "PUT", path, "comp=range", write, MARK),
             "get": ask(files, sas, "GET", path),
             "list": ask(files, sas, "GET", path, "restype=directory&comp=list"),
-            "make": ask(files, sas, "PUT", path, "restype=directory", {k: v for k, v in create.items() if "file-" in k}),
-            "rename": ask(files, sas, "PUT", path, "comp=rename", {"x-ms-file-rename-source": f"{files.url('/victim/none')}"}),
+            "make": ask(files, sas, "PUT", path, "restype=directory",
+                        {k: v for k, v in create.items() if "file-" in k}),
+            "rename": ask(files, sas, "PUT", path, "comp=rename",
+                          {"x-ms-file-rename-source": f"{files.url('/victim/none')}"}),
             "delete": ask(files, sas, "DELETE", path),
             "rmdir": ask(files, sas, "DELETE", path, "restype=directory"),
         }
@@ -210,21 +228,27 @@ def test_names_of_files_stay_below_their_share(guarded, account, files):
 
 
 @pytest.mark.parametrize("source", [
-    "{base}/neighbour/../victim/x", "{base}/victim/../../../canary", "{base}/victim/%2e%2e/%2e%2e/canary", "/etc/passwd", "file:///etc/passwd",
+    "{base}/neighbour/../victim/x", "{base}/victim/../../../canary", "{base}/victim/%2e%2e/%2e%2e/canary",
+    "/etc/passwd", "file:///etc/passwd",
     "{other}/victim/x", "http://127.0.0.1:1/victim/x", "", "..", "{base}/victim/%00", "{base}/victim",
 ])
 def test_a_rename_takes_nothing_from_elsewhere(guarded, account, files, source):
     sas = account_sas(account.name, account.key)
     url = source.format(base=files.url("").rstrip("/"), other=f"http://{files.netloc}/otheracct")
-    status, head, body = ask(files, sas, "PUT", "/victim/taken", "comp=rename", {"x-ms-file-rename-source": url})
+    status, head, body = ask(files, sas, "PUT", "/victim/taken", "comp=rename",
+                             {"x-ms-file-rename-source": url})
     assert 400 <= status < 500 and b"x-ms-error-code" in head.lower(), (status, head, body)
 
 
 @pytest.mark.parametrize("path, query", [
-    ("/..", "restype=container"), ("/%2e%2e", "restype=container"), ("/..%2fneighbour", "restype=container"), ("/victim%2f..", "restype=container"),
-    ("/.", "restype=container"), ("/victim%00", "restype=container"), ("/%2fetc", "restype=container"), ("/neighbour%5ctree", "restype=container"),
-    ("/" + "a" * 64, "restype=container"), ("/VICTIM", "restype=container"), ("/a_b", "restype=container"), ("/-ab", "restype=container"),
-    ("/ab", "restype=container"), ("/..", "restype=share"), ("/%2e%2e%2f", "restype=share"), ("/a%2fb%2fc", "restype=share"),
+    ("/..", "restype=container"), ("/%2e%2e", "restype=container"),
+    ("/..%2fneighbour", "restype=container"), ("/victim%2f..", "restype=container"),
+    ("/.", "restype=container"), ("/victim%00", "restype=container"), ("/%2fetc", "restype=container"),
+    ("/neighbour%5ctree", "restype=container"),
+    ("/" + "a" * 64, "restype=container"), ("/VICTIM", "restype=container"), ("/a_b", "restype=container"),
+    ("/-ab", "restype=container"),
+    ("/ab", "restype=container"), ("/..", "restype=share"), ("/%2e%2e%2f", "restype=share"),
+    ("/a%2fb%2fc", "restype=share"),
 ])
 def test_names_of_containers_and_shares(guarded, account, store, files, path, query):
     sas = account_sas(account.name, account.key)
@@ -235,8 +259,10 @@ def test_names_of_containers_and_shares(guarded, account, store, files, path, qu
 
 
 @pytest.mark.parametrize("target", [
-    "/../attacked/victim/x", "/%2e%2e/attacked/victim/x", "//attacked/victim/x", "/attacked%2fvictim/x", "/attacked%00/victim/x", "/ATTACKED/victim/x",
-    "/attacked-secondary%2f../victim/x", "/./attacked/victim/x", "/" + "a" * 5000 + "/victim/x", "/%ff/victim/x", "/nobody/victim/x",
+    "/../attacked/victim/x", "/%2e%2e/attacked/victim/x", "//attacked/victim/x", "/attacked%2fvictim/x",
+    "/attacked%00/victim/x", "/ATTACKED/victim/x",
+    "/attacked-secondary%2f../victim/x", "/./attacked/victim/x", "/" + "a" * 5000 + "/victim/x",
+    "/%ff/victim/x", "/nobody/victim/x",
 ])
 def test_names_of_accounts(guarded, account, store, target):
     sas = account_sas(account.name, account.key)
@@ -245,7 +271,8 @@ def test_names_of_accounts(guarded, account, store, target):
     assert 400 <= status < 500, (status, head, body)
 
 
-@pytest.mark.parametrize("host", ["evil.example", "attacked.blob.evil.example", "127.0.0.1.evil.example", "..", "a b", "victim@evil", "%2e%2e",
+@pytest.mark.parametrize("host", ["evil.example", "attacked.blob.evil.example", "127.0.0.1.evil.example",
+                                  "..", "a b", "victim@evil", "%2e%2e",
                                   "[::1", "attacked.blob.core.windows.net", "" ])
 def test_other_hosts_are_not_ours(guarded, account, store, host):
     sas = account_sas(account.name, account.key)
@@ -255,7 +282,8 @@ def test_other_hosts_are_not_ours(guarded, account, store, host):
 
 
 @pytest.mark.parametrize("query", [
-    "snapshot=../../../../../../canary", "snapshot=..%2f..%2f..%2fcanary", "snapshot=%00", "snapshot=2020-01-01", "snapshot=/etc/passwd",
+    "snapshot=../../../../../../canary", "snapshot=..%2f..%2f..%2fcanary", "snapshot=%00",
+    "snapshot=2020-01-01", "snapshot=/etc/passwd",
     "snapshot=" + "9" * 5000, "versionid=../../canary",
 ])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "DELETE"])
@@ -268,7 +296,8 @@ def test_a_snapshot_is_a_time_and_no_path(guarded, account, store, method, query
     store.call("DELETE", "/victim/snapped")
 
 
-@pytest.mark.parametrize("id_", [b"../../../../x", b"/etc/passwd", b"\0\0\0", b"..", b"\xff\xfe", b"a" * 64])
+@pytest.mark.parametrize("id_", [b"../../../../x", b"/etc/passwd", b"\0\0\0", b"..", b"\xff\xfe",
+                                 b"a" * 64])
 def test_an_id_of_a_block_is_no_path(guarded, store, id_):
     text = urllib.parse.quote(base64.b64encode(id_).decode(), safe="")
     assert store.call("PUT", "/victim/blocks", f"comp=block&blockid={text}", {}, MARK).status == 201
@@ -278,8 +307,10 @@ def test_an_id_of_a_block_is_no_path(guarded, store, id_):
     store.call("DELETE", "/victim/blocks")
 
 
-@pytest.mark.parametrize("query", ["prefix=../", "prefix=../../", "prefix=%2e%2e%2f&delimiter=%2f", "prefix=/etc/", "prefix=%00", "delimiter=%00",
-                                   "prefix=" + "../" * 1000, "prefix=%ff", "marker=../../", "prefix=x&delimiter=" + "/" * 3000])
+@pytest.mark.parametrize("query", ["prefix=../", "prefix=../../", "prefix=%2e%2e%2f&delimiter=%2f",
+                                   "prefix=/etc/", "prefix=%00", "delimiter=%00",
+                                   "prefix=" + "../" * 1000, "prefix=%ff", "marker=../../",
+                                   "prefix=x&delimiter=" + "/" * 3000])
 def test_a_listing_stays_in_its_container(guarded, store, query):
     store.put("/victim/x", b"1")
     sas = account_sas(store.account, store.key)
@@ -303,7 +334,8 @@ def planted(yard, account):
     (outside / "canary").write_bytes(CANARY)
     for service in ("blob", "file"):
         tree = account.folder / service / "victim" / "tree"
-        links = {"absolute": outside / "canary", "folder": outside, "up": "../../../..", "root": "/", "loop": "loop", "dangling": outside / "none",
+        links = {"absolute": outside / "canary", "folder": outside, "up": "../../../..", "root": "/",
+                 "loop": "loop", "dangling": outside / "none",
                  "etc": "/etc/passwd", "self": "/proc/self/mem"}
         for name, target in links.items():
             (tree / name).symlink_to(target)
@@ -335,7 +367,8 @@ def test_what_is_no_file_is_no_blob(planted, account, store):
     assert [n.text for n in listed.xml.iter("Name")] == []
     listed = store.call("GET", "/victim", "restype=container&comp=list&delimiter=/")
     assert [n.text for n in listed.xml.iter("Name")] == []
-    below = [f"{name}/canary" for name in planted] + ["folder/canary", "root/etc/passwd", "up/neighbour/tree/secret"]
+    below = [f"{name}/canary" for name in planted] + ["folder/canary", "root/etc/passwd",
+                                                      "up/neighbour/tree/secret"]
     for name in [*planted, *below]:
         for method in ("GET", "HEAD", "DELETE"):
             answer = store.call(method, f"/victim/{name}")
@@ -364,11 +397,14 @@ def test_what_is_no_file_is_not_in_a_share(planted, account, files):
     write = {"x-ms-write": "update", "x-ms-range": "bytes=0-3"}
     for name in [*planted, "folder/canary", "root/etc/passwd", "folder/new", "pipe/x"]:
         for method, query, headers, data in [
-            ("GET", "", {}, b""), ("HEAD", "", {}, b""), ("DELETE", "", {}, b""), ("PUT", "comp=range", write, b"EVIL"),
-            ("GET", "restype=directory&comp=list", {}, b""), ("PUT", "comp=metadata", {"x-ms-meta-a": "1"}, b""), ("PUT", "", make, b""),
+            ("GET", "", {}, b""), ("HEAD", "", {}, b""), ("DELETE", "", {}, b""),
+            ("PUT", "comp=range", write, b"EVIL"),
+            ("GET", "restype=directory&comp=list", {}, b""),
+            ("PUT", "comp=metadata", {"x-ms-meta-a": "1"}, b""), ("PUT", "", make, b""),
         ]:
             answer = files.call(method, f"/victim/{name}", query, headers, data)
-            assert 400 <= answer.status < 500 or (method, query) == ("PUT", ""), (method, query, name, answer)
+            assert 400 <= answer.status < 500 or (method, query) == ("PUT", ""), (method, query, name,
+                answer)
             assert CANARY not in answer.body and b"root:" not in answer.body
 
 
@@ -414,8 +450,10 @@ def test_a_folder_swapped_for_a_link_in_a_tight_loop(yard, account, store, files
                 put = used.call("PUT", f"/victim/dir/new{i % 5}", "", {"x-ms-blob-type": "BlockBlob"}, MARK)
                 used.call("DELETE", f"/victim/dir/new{i % 5}")
             else:
-                put = used.call("PUT", f"/victim/dir/new{i % 5}", "", {"x-ms-type": "file", "x-ms-content-length": "4"})
-                used.call("PUT", f"/victim/dir/new{i % 5}", "comp=range", {"x-ms-write": "update", "x-ms-range": "bytes=0-3"}, b"EVIL")
+                put = used.call("PUT", f"/victim/dir/new{i % 5}", "",
+                                {"x-ms-type": "file", "x-ms-content-length": "4"})
+                used.call("PUT", f"/victim/dir/new{i % 5}", "comp=range",
+                          {"x-ms-write": "update", "x-ms-range": "bytes=0-3"}, b"EVIL")
                 used.call("DELETE", f"/victim/dir/new{i % 5}")
             assert put.status in (201, 400, 404, 409, 412), put
             written += put.status == 201
@@ -436,6 +474,8 @@ def test_a_folder_swapped_for_a_link_in_a_tight_loop(yard, account, store, files
             path.rmdir()
     (outside / "canary").unlink()
     outside.rmdir()
+    for i in range(5):
+        used.call("DELETE", f"/victim/dir/new{i}")
 
 
 def test_a_file_swapped_for_a_link_in_a_tight_loop(yard, account, store):
@@ -519,14 +559,22 @@ def trap():
 
 
 SOURCES = [
-    "http://127.0.0.1:{port}/attacked/neighbour/secret", "http://localhost:{port}/x", "http://[::1]:{port}/x", "http://[::]:{port}/x",
-    "http://0.0.0.0:{port}/x", "http://2130706433:{port}/x", "http://0x7f000001:{port}/x", "http://0177.0.0.1:{port}/x", "http://127.1:{port}/x",
-    "https://127.0.0.1:{port}/x", "http://169.254.169.254/latest/meta-data", "http://metadata.google.internal/", "http://evil.example/x",
-    "http://{blob}@127.0.0.1:{port}/x", "http://127.0.0.1:{port}@{blob}/x", "http://{blob}#@127.0.0.1:{port}/", "http://{blob}:{port}/x",
-    "//127.0.0.1:{port}/x", "file:///etc/passwd", "ftp://127.0.0.1:{port}/x", "gopher://127.0.0.1:{port}/_x", "unix:///var/run/docker.sock",
-    "data:text/plain,x", "javascript:1", "{api}/subscriptions?api-version=2020-01-01", "/neighbour/secret", "neighbour/secret", "", " ", "http://", "http:///x",
-    "http://{blob}", "http://{blob}/", "http://{blob}/attacked", "http://{blob}/attacked/neighbour", "http://{blob}/attacked/%00", "http://{blob}/" + "a" * 3000,
-    "http://{blob}/attacked/victim/../neighbour/../../../canary", "http://{blob}/attacked/none/x", "http://{blob}/nobody/c/x", "http://{blob}/attacked/neighbour/none",
+    "http://127.0.0.1:{port}/attacked/neighbour/secret", "http://localhost:{port}/x",
+    "http://[::1]:{port}/x", "http://[::]:{port}/x",
+    "http://0.0.0.0:{port}/x", "http://2130706433:{port}/x", "http://0x7f000001:{port}/x",
+    "http://0177.0.0.1:{port}/x", "http://127.1:{port}/x",
+    "https://127.0.0.1:{port}/x", "http://169.254.169.254/latest/meta-data",
+    "http://metadata.google.internal/", "http://evil.example/x",
+    "http://{blob}@127.0.0.1:{port}/x", "http://127.0.0.1:{port}@{blob}/x",
+    "http://{blob}#@127.0.0.1:{port}/", "http://{blob}:{port}/x",
+    "//127.0.0.1:{port}/x", "file:///etc/passwd", "ftp://127.0.0.1:{port}/x",
+    "gopher://127.0.0.1:{port}/_x", "unix:///var/run/docker.sock",
+    "data:text/plain,x", "javascript:1", "{api}/subscriptions?api-version=2020-01-01", "/neighbour/secret",
+    "neighbour/secret", "", " ", "http://", "http:///x",
+    "http://{blob}", "http://{blob}/", "http://{blob}/attacked", "http://{blob}/attacked/neighbour",
+    "http://{blob}/attacked/%00", "http://{blob}/" + "a" * 3000,
+    "http://{blob}/attacked/victim/../neighbour/../../../canary", "http://{blob}/attacked/none/x",
+    "http://{blob}/nobody/c/x", "http://{blob}/attacked/neighbour/none",
 ]
 
 
@@ -562,7 +610,8 @@ def test_a_copy_needs_the_right_to_read_its_source(account, store):
     wrong_blob = account_sas(account.name, other.key, sp="r")
     no_read = account_sas(account.name, account.key, sp="wl")
     old = account_sas(account.name, account.key, sp="r", se="2020-01-01T00:00:00Z")
-    for url in (source, f"{source}?{wrong_blob}", f"{source}?{no_read}", f"{source}?{old}", f"{source}?sig=x"):
+    for url in (source, f"{source}?{wrong_blob}", f"{source}?{no_read}", f"{source}?{old}",
+                f"{source}?sig=x"):
         for headers in ({}, {"x-ms-requires-sync": "true"}, {"x-ms-blob-type": "BlockBlob"}):
             answer = theirs.call("PUT", "/loot/taken", "", {**headers, "x-ms-copy-source": url})
             assert answer.status in (401, 403, 404) and answer.code, (url, answer)
@@ -596,8 +645,10 @@ XML = {
 }
 PLACES = [
     ("blob", "/victim/b", "comp=blocklist", b"BlockList"), ("blob", "/victim/tagged", "comp=tags", b"Tags"),
-    ("blob", "/victim", "restype=container&comp=acl", b"SignedIdentifiers"), ("blob", "/", "restype=service&comp=properties", b"StorageServiceProperties"),
-    ("file", "/victim", "restype=share&comp=acl", b"SignedIdentifiers"), ("file", "/", "restype=service&comp=properties", b"StorageServiceProperties"),
+    ("blob", "/victim", "restype=container&comp=acl", b"SignedIdentifiers"),
+    ("blob", "/", "restype=service&comp=properties", b"StorageServiceProperties"),
+    ("file", "/victim", "restype=share&comp=acl", b"SignedIdentifiers"),
+    ("file", "/", "restype=service&comp=properties", b"StorageServiceProperties"),
 ]
 
 
@@ -613,11 +664,14 @@ def test_hostile_xml_is_refused_at_once(yard, store, files, place):
     store.put("/victim/tagged", b"1")
     before = resident_kib(yard.pid)
     for name, text in XML.items():
+        if name == "nothing" and "acl" in query:
+            continue  # which takes all policies away
         data = text.replace(b"%s", root).replace(b"%%", b"%")
         begun = time.monotonic()
         answer = used.call("PUT", path, query, {"Content-MD5": md5(data)}, data)
         assert answer.status in (400, 413), (name, answer)
-        assert answer.code in ("InvalidXmlDocument", "InvalidXmlNodeValue", "RequestBodyTooLarge", "InvalidInput"), (name, answer)
+        assert answer.code in ("InvalidXmlDocument", "InvalidXmlNodeValue", "RequestBodyTooLarge",
+                               "InvalidInput"), (name, answer)
         assert b"root:" not in answer.body
         assert time.monotonic() - begun < ANSWER_S
     assert resident_kib(yard.pid) - before < 256 * 1024  # a sanitizer keeps what is freed for a while
@@ -628,28 +682,38 @@ BOUNDARY = "batch_x"
 
 
 def batch(*parts):
-    body = "".join(f"--{BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: {i}\r\n\r\n{part}\r\n" for i, part in enumerate(parts))
+    body = "".join(f"--{BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: {i}\r\n\r\n{part}\r\n"
+                   for i, part in enumerate(parts))
     return (body + f"--{BOUNDARY}--\r\n").encode("latin-1")
 
 
 @pytest.mark.parametrize("body", [
-    b"", b"rubbish", b"--batch_x", b"--batch_x--\r\n", b"--other\r\n\r\n--other--\r\n", b"\0" * 1000, b"--batch_x\r\n" * 5000, batch(""), batch("DELETE"),
-    batch("DELETE / HTTP/1.1\r\n\r\n"), batch(*["DELETE /victim/x HTTP/1.1\r\n\r\n"] * 257), batch("GET /neighbour/secret HTTP/1.1\r\n\r\n"),
-    batch("DELETE http://127.0.0.1:1/x HTTP/1.1\r\n\r\n"), batch("POST /?comp=batch HTTP/1.1\r\n\r\n"), batch("DELETE /victim/x HTTP/9.9\r\nContent-Length: 99999999\r\n\r\n"),
-    batch("DELETE /../../canary HTTP/1.1\r\n\r\n"), batch("DELETE /victim/%00 HTTP/1.1\r\n\r\n"), batch("A" * 100_000),
+    b"", b"rubbish", b"--batch_x", b"--batch_x--\r\n", b"--other\r\n\r\n--other--\r\n", b"\0" * 1000,
+    b"--batch_x\r\n" * 5000, batch(""), batch("DELETE"),
+    batch("DELETE / HTTP/1.1\r\n\r\n"), batch(*["DELETE /victim/x HTTP/1.1\r\n\r\n"] * 257),
+    batch("GET /neighbour/secret HTTP/1.1\r\n\r\n"),
+    batch("DELETE http://127.0.0.1:1/x HTTP/1.1\r\n\r\n"), batch("POST /?comp=batch HTTP/1.1\r\n\r\n"),
+    batch("DELETE /victim/x HTTP/9.9\r\nContent-Length: 99999999\r\n\r\n"),
+    batch("DELETE /../../canary HTTP/1.1\r\n\r\n"), batch("DELETE /victim/%00 HTTP/1.1\r\n\r\n"),
+    batch("A" * 100_000),
 ])
 def test_hostile_batches(guarded, store, body):
-    answer = store.call("POST", "/", "comp=batch", {"Content-Type": f"multipart/mixed; boundary={BOUNDARY}"}, body)
+    answer = store.call("POST", "/", "comp=batch",
+                        {"Content-Type": f"multipart/mixed; boundary={BOUNDARY}"}, body)
     assert answer.status in (202, 400, 413), answer
     assert CANARY not in answer.body
     assert store.call("GET", "/neighbour/secret").body == CANARY
 
 
 @pytest.mark.parametrize("headers, status", [
-    ({"x-ms-range": "bytes=5-1"}, 200), ({"x-ms-range": "bytes=-1"}, None), ({"x-ms-range": "bytes=99-"}, 416), ({"x-ms-range": "rows=1-2"}, None),
-    ({"x-ms-range": "bytes=99999999999999999999-"}, None), ({"x-ms-range": "bytes=0-99999999999999999999"}, None), ({"x-ms-range": "bytes=0-1,3-4"}, None),
-    ({"If-Modified-Since": "yesterday"}, None), ({"If-Match": "\"" + "x" * 2000}, None), ({"x-ms-lease-id": "../../x"}, None), ({"x-ms-if-tags": "'" * 500}, None),
-    ({"x-ms-client-request-id": "x" * 2000}, None), ({"x-ms-version": "9" * 1000}, 400), ({"Range": "bytes=0-0"}, 206),
+    ({"x-ms-range": "bytes=5-1"}, 200), ({"x-ms-range": "bytes=-1"}, None),
+    ({"x-ms-range": "bytes=99-"}, 416), ({"x-ms-range": "rows=1-2"}, None),
+    ({"x-ms-range": "bytes=99999999999999999999-"}, None),
+    ({"x-ms-range": "bytes=0-99999999999999999999"}, None), ({"x-ms-range": "bytes=0-1,3-4"}, None),
+    ({"If-Modified-Since": "yesterday"}, None), ({"If-Match": "\"" + "x" * 2000}, None),
+    ({"x-ms-lease-id": "../../x"}, None), ({"x-ms-if-tags": "'" * 500}, None),
+    ({"x-ms-client-request-id": "x" * 2000}, None), ({"x-ms-version": "9" * 1000}, 400),
+    ({"Range": "bytes=0-0"}, 206),
 ])
 def test_hostile_headers_of_a_read(store, headers, status):
     store.put("/victim/read", b"12345")
@@ -662,12 +726,17 @@ def test_hostile_headers_of_a_read(store, headers, status):
 
 
 @pytest.mark.parametrize("headers, data", [
-    ({"x-ms-blob-type": "Nothing"}, b"1"), ({}, b"1"), ({"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "-512"}, b""),
-    ({"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "99999999999999999999"}, b""), ({"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "1"}, b""),
-    ({"x-ms-blob-type": "BlockBlob", "Content-MD5": "x"}, b"1"), ({"x-ms-blob-type": "BlockBlob", "Content-MD5": md5(b"2")}, b"1"),
+    ({"x-ms-blob-type": "Nothing"}, b"1"), ({}, b"1"), ({"x-ms-blob-type": "PageBlob",
+                                                         "x-ms-blob-content-length": "-512"}, b""),
+    ({"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "99999999999999999999"}, b""),
+    ({"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "1"}, b""),
+    ({"x-ms-blob-type": "BlockBlob", "Content-MD5": "x"}, b"1"),
+    ({"x-ms-blob-type": "BlockBlob", "Content-MD5": md5(b"2")}, b"1"),
     ({"x-ms-blob-type": "BlockBlob", "x-ms-content-crc64": "AAAAAAAAAAA="}, b"1"),
-    ({"x-ms-blob-type": "BlockBlob", "x-ms-meta-": "1"}, b"1"), ({"x-ms-blob-type": "BlockBlob", "x-ms-meta-big": "x" * 9000}, b"1"),
-    ({"x-ms-blob-type": "BlockBlob", "x-ms-tags": "&&&==="}, b"1"), ({"x-ms-blob-type": "BlockBlob", "x-ms-access-tier": "Molten"}, b"1"),
+    ({"x-ms-blob-type": "BlockBlob", "x-ms-meta-": "1"}, b"1"),
+    ({"x-ms-blob-type": "BlockBlob", "x-ms-meta-big": "x" * 9000}, b"1"),
+    ({"x-ms-blob-type": "BlockBlob", "x-ms-tags": "&&&==="}, b"1"),
+    ({"x-ms-blob-type": "BlockBlob", "x-ms-access-tier": "Molten"}, b"1"),
     ({"x-ms-blob-type": "BlockBlob", "x-ms-lease-id": "x"}, b"1"),
 ])
 def test_hostile_headers_of_a_write_leave_nothing(store, headers, data):

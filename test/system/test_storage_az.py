@@ -51,7 +51,8 @@ class Az:
         return done["stderr"]
 
     def alone(self, words, *args):
-        done = subprocess.run([AZ, *self.words(words, args)], env=self.env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([AZ, *self.words(words, args)], env=self.env, capture_output=True, text=True,
+                              timeout=120)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout)
 
@@ -77,8 +78,10 @@ def test_a_blob_up_and_down(az, tmp_path):
     (tmp_path / "data").write_bytes(data)
     az("blob upload", "-c", "blobs", "-n", "dir/a ü%.bin", "-f", tmp_path / "data", "--metadata", "k=v",
        "--content-type", "text/x")
-    assert "already exists" in az.refused("blob upload", "-c", "blobs", "-n", "dir/a ü%.bin", "-f", tmp_path / "data")
-    az("blob upload", "-c", "blobs", "-n", "dir/a ü%.bin", "-f", tmp_path / "data", "--overwrite", "--metadata", "k=w")
+    assert "already exists" in az.refused("blob upload", "-c", "blobs", "-n", "dir/a ü%.bin", "-f",
+                                          tmp_path / "data")
+    az("blob upload", "-c", "blobs", "-n", "dir/a ü%.bin", "-f", tmp_path / "data", "--overwrite",
+       "--metadata", "k=w")
     shown = az("blob show", "-c", "blobs", "-n", "dir/a ü%.bin")
     assert shown["properties"]["contentLength"] == len(data) and shown["metadata"] == {"k": "w"}
     az("blob download", "-c", "blobs", "-n", "dir/a ü%.bin", "-f", tmp_path / "back")
@@ -96,7 +99,8 @@ def test_facts_leases_snapshots_and_copies(az, account, tmp_path):
     listed = az("blob list", "-c", "facts", "--include", "sm")
     assert [b["snapshot"] for b in listed] == [snapshot, None]
     lease = az("blob lease acquire", "-c", "facts", "-b", "f")
-    assert "LeaseIdMissing" in az.refused("blob delete", "-c", "facts", "-n", "f", "--delete-snapshots", "include")
+    assert "LeaseIdMissing" in az.refused("blob delete", "-c", "facts", "-n", "f", "--delete-snapshots",
+                                          "include")
     az("blob lease release", "-c", "facts", "-b", "f", "--lease-id", lease)
     az("blob copy start", "-c", "facts", "-b", "copy", "--source-uri", f"{account.blob}/facts/f")
     assert az("blob show", "-c", "facts", "-n", "copy")["properties"]["copy"]["status"] == "success"
@@ -129,14 +133,17 @@ def test_signatures(az, account, tmp_path):
     az("container create", "-n", "signed")
     (tmp_path / "f").write_text("content")
     az("blob upload", "-c", "signed", "-n", "f", "-f", tmp_path / "f")
-    sas = az("container generate-sas", "-n", "signed", "--permissions", "rl", "--expiry", "2099-01-01T00:00Z")
+    sas = az("container generate-sas", "-n", "signed", "--permissions", "rl", "--expiry",
+             "2099-01-01T00:00Z")
     az.connection, kept = f"BlobEndpoint={account.blob};SharedAccessSignature={sas}", az.connection
     try:
         assert [b["name"] for b in az("blob list", "-c", "signed")] == ["f"]
-        assert "do not have the required permissions" in az.refused("blob delete", "-c", "signed", "-n", "f")
+        assert "do not have the required permissions" in az.refused("blob delete", "-c", "signed", "-n",
+            "f")
     finally:
         az.connection = kept
-    az("container policy create", "-c", "signed", "-n", "readers", "--permissions", "r", "--expiry", "2099-01-01T00:00Z")
+    az("container policy create", "-c", "signed", "-n", "readers", "--permissions", "r", "--expiry",
+       "2099-01-01T00:00Z")
     assert set(az("container policy list", "-c", "signed")) == {"readers"}
 
 

@@ -108,7 +108,8 @@ def share(account):
 def test_a_tree_goes_up_and_comes_down(azcopy, con, sas, tree, tmp_path):
     folder, files = tree
     azcopy("copy", f"{folder}/*", f"{con}?{sas}", "--recursive", "--from-to", "LocalBlob", "--put-md5")
-    azcopy("copy", f"{con}/*?{sas}", tmp_path / "back", "--recursive", "--from-to", "BlobLocal", "--check-md5",
+    azcopy("copy", f"{con}/*?{sas}", tmp_path / "back", "--recursive", "--from-to", "BlobLocal",
+           "--check-md5",
            "FailIfDifferentOrMissing")
     assert_same(tmp_path / "back", files)
 
@@ -143,7 +144,8 @@ def test_kinds_of_blobs(azcopy, account, con, sas, tmp_path):
     storage = Storage(account.blob, account.name, account.key)
     kinds = ("BlockBlob", "AppendBlob", "PageBlob")
     with ThreadPoolExecutor() as pool:  # azcopy mostly waits for its own clock
-        list(pool.map(lambda kind: azcopy("copy", tmp_path / "data", f"{con}/{kind}?{sas}", "--from-to", "LocalBlob",
+        list(pool.map(lambda kind: azcopy("copy", tmp_path / "data", f"{con}/{kind}?{sas}", "--from-to",
+                                          "LocalBlob",
                                           "--blob-type", kind), kinds))
     for kind in kinds:
         answer = storage.call("HEAD", f"/{con.rsplit('/')[-1]}/{kind}")

@@ -22,9 +22,12 @@ MOST_PER_PAGE = 5000
 
 # Pieces that sort, quote or resolve wrongly somewhere.
 PIECES = [
-    "a", "b", "Z", "0", "00", "-", "_", ".", "..", "...", "/", "//", " ", "  ", "%", "%2F", "%25", "?", "#", "&",
-    "&amp;", "<x>", "]]>", "+", "\"", "'", ";", ":", "*", "|", "~", "$", "@", "!", "(", ")", "[", "]", "{", "}", "^", "`",
-    "=", ",", "\t", "\u007f", "é", "e\u0301", "ß", "漢字", "🚂", "\u200b", "\u2028", "\ufffd", "\uffee", "\U0010fffd",
+    "a", "b", "Z", "0", "00", "-", "_", ".", "..", "...", "/", "//", " ", "  ", "%", "%2F", "%25", "?",
+    "#", "&",
+    "&amp;", "<x>", "]]>", "+", "\"", "'", ";", ":", "*", "|", "~", "$", "@", "!", "(", ")", "[", "]", "{",
+    "}", "^", "`",
+    "=", ",", "\t", "\u007f", "é", "e\u0301", "ß", "漢字", "🚂", "\u200b", "\u2028", "\ufffd", "\uffee",
+    "\U0010fffd",
     "con", "nul.txt", "a.", "a.b", "a/b", "a0", "x" * 300,
 ]
 
@@ -76,7 +79,8 @@ def put_all(account, container, names):
                 if not rest:
                     break
                 name = rest.pop()
-            answer = store.call("PUT", f"/{container}/{quoted(name)}", "", {"x-ms-blob-type": "BlockBlob"}, b"x")
+            answer = store.call("PUT", f"/{container}/{quoted(name)}", "", {"x-ms-blob-type": "BlockBlob"},
+                                b"x")
             if answer.status != 201:
                 problems.append((name, answer))
         store.close()
@@ -104,7 +108,8 @@ def filled(account, store):
 
 # A blob beside a "folder" of its name, and names that differ in what a file system may not see.
 NASTY = [
-    "n", "n/", "n//", "n/n", "n.n", "n0", "n n", "/", "//", "/n", ".", "..", "./n", "../n", "n/.", "n/..", "n/../m",
+    "n", "n/", "n//", "n/n", "n.n", "n0", "n n", "/", "//", "/n", ".", "..", "./n", "../n", "n/.", "n/..",
+    "n/../m",
     "n/./m", "\u00e9n", "e\u0301n", "N", "n%2Fn", "n" * 255, "n" * 256, "n" * 1024, "/".join("n" * 254),
 ]
 
@@ -163,7 +168,8 @@ def hierarchy(names, prefix, delimiter):
     return sorted(seen, key=lambda entry: (entry[0].encode(), entry[1]))
 
 
-@pytest.mark.parametrize("prefix", ["", "d0000/", "d0000/sub", "d000", "n", "n/", "n//", "/", "//", ".", "../", "é", "%", "x"])
+@pytest.mark.parametrize("prefix", ["", "d0000/", "d0000/sub", "d000", "n", "n/", "n//", "/", "//", ".",
+                                    "../", "é", "%", "x"])
 @pytest.mark.parametrize("size", [None, 13])
 def test_by_hierarchy(store, filled, prefix, size):
     container, names = filled
@@ -178,14 +184,17 @@ def test_by_hierarchy(store, filled, prefix, size):
 @pytest.mark.parametrize("delimiter", [".", "a", "//", "%2F", "漢", " "])
 def test_other_delimiters(store, filled, delimiter):
     container, names = filled
-    got = [entry for entries in every_page(store, container, delimiter=delimiter, maxresults=500) for entry in entries]
+    got = [entry for entries in every_page(store, container, delimiter=delimiter, maxresults=500)
+           for entry in entries]
     assert got == hierarchy(names, "", delimiter)
 
 
-@pytest.mark.parametrize("prefix", ["d", "d0001/f", "top-", "n", "n/", "N", "\u00e9", "e\u0301", "🚂", "nothing here", "\t"])
+@pytest.mark.parametrize("prefix", ["d", "d0001/f", "top-", "n", "n/", "N", "\u00e9", "e\u0301", "🚂",
+                                    "nothing here", "\t"])
 def test_prefixes(store, filled, prefix):
     container, names = filled
-    assert all_names(store, container, prefix=prefix, maxresults=1000) == [n for n in names if n.startswith(prefix)]
+    assert all_names(store, container, prefix=prefix, maxresults=1000) == [n for n in names
+        if n.startswith(prefix)]
 
 
 def test_a_tree_is_walked_to_every_leaf(store, filled):
@@ -208,13 +217,16 @@ def test_a_marker_can_be_used_again(store, filled):
     assert [name for name, _ in first[0]] == names[100:150]
 
 
-@pytest.mark.parametrize("marker", ["rubbish", "../../etc/passwd", "%00", "A" * 5000, "//////", base64.b64encode(b"\xff\xfe").decode()])
+@pytest.mark.parametrize("marker", ["rubbish", "../../etc/passwd", "%00", "A" * 5000, "//////",
+                                    base64.b64encode(b"\xff\xfe").decode()])
 def test_a_marker_that_is_none_is_refused_or_harmless(store, filled, marker):
     container, names = filled
-    answer = store.call("GET", f"/{container}", f"restype=container&comp=list&maxresults=5&marker={quoted(marker)}")
+    answer = store.call("GET", f"/{container}",
+                        f"restype=container&comp=list&maxresults=5&marker={quoted(marker)}")
     assert answer.status in (200, 400), answer
     if answer.status == 400:
-        assert answer.code in ("InvalidQueryParameterValue", "OutOfRangeInput", "OutOfRangeQueryParameterValue",
+        assert answer.code in ("InvalidQueryParameterValue", "OutOfRangeInput",
+                               "OutOfRangeQueryParameterValue",
                                "InvalidUri"), answer
     else:
         assert {text_of(n) for n in answer.xml.iter("Name")} <= set(names)
@@ -295,12 +307,14 @@ def test_a_share_lists_every_file_once(account):
     files = Storage(account.file, account.name, account.key)
     assert files.call("PUT", "/many", "restype=share").status == 201
     tree = account.folder / "file" / "many" / "tree"
-    names = {f"f{i:05} é.txt" for i in range(min(NAMES, 2000))} | {"A", "b", "C.", "#1", "100%", "a+b", "&", "漢字"}
+    names = {f"f{i:05} é.txt" for i in range(min(NAMES, 2000))} | {"A", "b", "C.", "#1", "100%", "a+b",
+        "&", "漢字"}
     for name in names:
         (tree / name).touch()
     seen, marker = [], ""
     while True:
-        answer = files.call("GET", "/many", f"restype=directory&comp=list&maxresults=333&marker={quoted(marker)}")
+        answer = files.call("GET", "/many",
+                            f"restype=directory&comp=list&maxresults=333&marker={quoted(marker)}")
         assert answer.status == 200, answer
         seen += [text_of(item.find("Name")) for item in answer.xml.find("Entries")]
         marker = answer.xml.findtext("NextMarker")

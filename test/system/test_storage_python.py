@@ -319,7 +319,8 @@ def test_append_blobs_are_logs(con):
     text = "".join(f"line {line}\n" for line in range(20)).encode()
     assert log.download_blob().readall() == text
     assert code_of(log.append_block, b"x", appendpos_condition=1) == (412, "AppendPositionConditionNotMet")
-    assert code_of(log.append_block, b"x", maxsize_condition=len(text)) == (412, "MaxBlobSizeConditionNotMet")
+    assert code_of(log.append_block, b"x", maxsize_condition=len(text)) == (412,
+        "MaxBlobSizeConditionNotMet")
     log.append_block(b"end\n", appendpos_condition=len(text), maxsize_condition=len(text) + 4)
     assert log.get_blob_properties().blob_type == BlobType.AppendBlob
     assert code_of(con.get_blob_client("log.txt").stage_block, "0001", b"x") == (409, "InvalidBlobType")
@@ -352,10 +353,10 @@ def test_page_blobs(con):
     page.upload_page(b"B" * 1024, offset=2048, length=1024)
     assert page.download_blob().readall() == (
         bytes(512) + b"A" * 512 + bytes(1024) + b"B" * 1024 + bytes(1024))
-    pages, cleared = page.get_page_ranges()
-    assert pages == [{"start": 512, "end": 1023}, {"start": 2048, "end": 3071}] and cleared == []
+    assert [(r.start, r.end, r.cleared) for r in page.list_page_ranges()] == [
+        (512, 1023, False), (2048, 3071, False)]
     page.clear_page(offset=2048, length=512)
-    assert page.get_page_ranges()[0] == [{"start": 512, "end": 1023}, {"start": 2560, "end": 3071}]
+    assert [(r.start, r.end) for r in page.list_page_ranges()] == [(512, 1023), (2560, 3071)]
     page.resize_blob(1024)
     assert page.get_blob_properties().size == 1024
     assert code_of(page.create_page_blob, 100)[0] == 400
@@ -393,7 +394,8 @@ def test_copies_within_the_yard(con, account, service):
         pieces.stage_block_from_url("0002", f"{source.url}?{sas}", source_offset=5, source_length=2)
         pieces.commit_block_list([BlobBlock("0002"), BlobBlock("0001")])
         assert pieces.download_blob().readall() == b"ntcon"
-    assert code_of(copy.start_copy_from_url, "http://169.254.169.254/latest/meta-data")[0] in (400, 403, 404)
+    assert code_of(copy.start_copy_from_url, "http://169.254.169.254/latest/meta-data")[0] in (400, 403,
+        404)
     assert code_of(copy.abort_copy, answer["copy_id"]) == (409, "NoPendingCopyOperation")
 
 
@@ -417,8 +419,10 @@ NAMES = [
     "per%cent", "%41", "%2F", "%2e%2e", "question?x=1&y=2", "hash#frag", "plus+plus", "quote\"double",
     "it's", "a;b", "a:b", "a|b", "a*b", "a<b>&amp;c", "trailing/", "trailing//", "double//slash",
     "triple///x", "...", "ends.", "ends./x.", ".hidden",
-    "~", "$x", "@at", "[b]", "{b}", "^", "`tick`", "tab\there", "x" * 255, "y" * 256, "/".join("z" * 100 for _ in range(10)),
-    "é" * 500, "1" * 1024, "漢" * 1024, "🚂" * 1024, "CON", "con.txt", "UPPER", "upper", "a", "a/b", "a/b/c", "-x", "\u007f",
+    "~", "$x", "@at", "[b]", "{b}", "^", "`tick`", "tab\there", "x" * 255, "y" * 256,
+    "/".join("z" * 100 for _ in range(10)),
+    "é" * 500, "1" * 1024, "漢" * 1024, "🚂" * 1024, "CON", "con.txt", "UPPER", "upper", "a", "a/b", "a/b/c",
+    "-x", "\u007f",
 ]
 
 
@@ -523,11 +527,13 @@ def test_container_and_blob_sas(con, account):
     sas = generate_blob_sas(account.name, con.container_name, "other", snapshot=snapshot, **facts)
     old = BlobClient(account.blob, con.container_name, "other", snapshot=snapshot, credential=sas)
     assert old.download_blob().readall() == b"2"
-    assert code_of(BlobClient(account.blob, con.container_name, "other", credential=sas).download_blob)[0] == 403
+    assert code_of(BlobClient(account.blob, con.container_name, "other",
+                              credential=sas).download_blob)[0] == 403
 
 
 def test_create_without_write_makes_new_blobs_only(con, account):
-    sas = generate_container_sas(account.name, con.container_name, account.key, expiry=soon(), permission="c")
+    sas = generate_container_sas(account.name, con.container_name, account.key, expiry=soon(),
+                                 permission="c")
     there = ContainerClient.from_container_url(f"{con.url}?{sas}")
     there.upload_blob("new", b"1")
     assert code_of(there.upload_blob, "new", b"2", overwrite=True)[0] in (403, 409)
@@ -589,7 +595,8 @@ def test_user_delegation_sas(by_token, con, yard, account):
     sas = generate_blob_sas(account.name, con.container_name, "b", permission="r", **facts)
     blob = BlobClient(account.blob, con.container_name, "b", credential=sas)
     assert blob.download_blob().readall() == b"1"
-    assert code_of(BlobClient(account.blob, con.container_name, "c", credential=sas).download_blob)[0] == 403
+    assert code_of(BlobClient(account.blob, con.container_name, "c",
+                              credential=sas).download_blob)[0] == 403
     assert code_of(blob.delete_blob) == (403, "AuthorizationPermissionMismatch")
     sas = generate_container_sas(account.name, con.container_name, permission="rl", **facts)
     there = ContainerClient.from_container_url(f"{con.url}?{sas}")

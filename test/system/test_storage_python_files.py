@@ -85,10 +85,13 @@ def test_service_properties(service):
 
 def test_the_quota_is_kept(service):
     share = service.create_share("quota" + uuid.uuid4().hex[:8], quota=1)
-    big = share.get_file_client("big")
-    with pytest.raises(HttpResponseError):
-        big.create_file(2 << 30)
-        big.upload_range(bytes(1024), 2 << 30 - 1024, 1024)
+    full = share.get_file_client("full")
+    assert code_of(full.create_file, (1 << 30) + 1) == (403, "ShareSizeLimitReached")
+    full.create_file(1 << 30)
+    assert code_of(share.get_file_client("more").create_file, 1) == (403, "ShareSizeLimitReached")
+    assert code_of(full.resize_file, (1 << 30) + 1) == (403, "ShareSizeLimitReached")
+    share.set_share_quota(2)
+    share.get_file_client("more").create_file(1)
     share.delete_share()
 
 
@@ -189,7 +192,8 @@ def test_smb_properties(share):
 
 
 def test_lists_of_files(share):
-    names = ["a.txt", "b ü.txt", "漢字", "plus+", "per%cent", "semi;colon", "it's", "#hash", "&amp;", "x" * 200]
+    names = ["a.txt", "b ü.txt", "漢字", "plus+", "per%cent", "semi;colon", "it's", "#hash", "&amp;",
+             "x" * 200]
     share.create_directory("d")
     share.create_directory("d/sub")
     for name in names:
@@ -251,7 +255,8 @@ def test_copies_within_the_yard(share, account):
     target.create_file(4)
     target.upload_range_from_url(f"{source.url}?{sas}", offset=0, length=4, source_offset=2)
     assert target.download_file().readall() == b"nten"
-    assert code_of(copy.start_copy_from_url, "http://169.254.169.254/latest/meta-data")[0] in (400, 403, 404)
+    assert code_of(copy.start_copy_from_url, "http://169.254.169.254/latest/meta-data")[0] in (400, 403,
+        404)
 
 
 def test_leases_of_files(share):
@@ -289,7 +294,8 @@ def test_signatures_of_every_kind(share, account):
     share.get_file_client("d/f ü").upload_file(b"1")
     share.get_file_client("g").upload_file(b"2")
 
-    sas = generate_account_sas(account.name, account.key, ResourceTypes(service=True, container=True, object=True),
+    sas = generate_account_sas(account.name, account.key,
+                               ResourceTypes(service=True, container=True, object=True),
                                AccountSasPermissions(read=True, list=True), soon())
     service = ShareServiceClient(account.file, sas)
     assert share.share_name in [s.name for s in service.list_shares()]
@@ -310,7 +316,8 @@ def test_signatures_of_every_kind(share, account):
     file = ShareFileClient(account.file, share.share_name, "d/f ü", credential=sas)
     got = file.download_file()
     assert got.readall() == b"1" and got.properties.content_settings.content_type == "text/x"
-    assert code_of(ShareFileClient(account.file, share.share_name, "g", credential=sas).download_file)[0] == 403
+    assert code_of(ShareFileClient(account.file, share.share_name, "g",
+                                   credential=sas).download_file)[0] == 403
     assert code_of(file.delete_file)[0] == 403
 
 

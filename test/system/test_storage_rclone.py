@@ -41,7 +41,8 @@ class Rclone:
         })
 
     def __call__(self, *args, good=True, stdin=None):
-        done = subprocess.run([RCLONE, *map(str, args)], env=self.env, capture_output=True, timeout=120, input=stdin)
+        done = subprocess.run([RCLONE, *map(str, args)], env=self.env, capture_output=True, timeout=120,
+                              input=stdin)
         if good:
             assert done.returncode == 0, done.stderr.decode(errors="replace")
         return done

@@ -200,6 +200,40 @@ static void a_job_that_ended_well_is_not_gone_on_with(void **state)
     assert_string_equal(json_string_value(json_object_get(found, "state")), "InProgress");
 }
 
+static void change_start(const char *home, const char *id, const char *when)
+{
+    auto_free char *path = xasprintf("%s/cli/jobs/%s/job.json", home, id);
+    auto_json json_t *job = NULL;
+    auto_str text = {0}, changed = {0};
+
+    assert_int_equal(fs_read(path, 100000, &text, NULL), 0);
+    assert_int_equal(json_parse(str_text(&text), text.len, &job, NULL), 0);
+    json_object_set_new(job, "startedAt", json_string(when));
+    json_write(&changed, job);
+    assert_int_equal(fs_write_durably(path, str_text(&changed), changed.len, 0600, NULL), 0);
+}
+
+static void old_jobs_are_forgotten(void **state)
+{
+    autoptr(journal) journal = begin(*state, "a");
+    auto_free char *id = xstrdup(journal_id(journal));
+    auto_json json_t *totals = json_object(), *jobs = NULL;
+
+    journal_free(take_ptr(&journal));
+    change_start(*state, id, "2001-01-01T00:00:00Z");
+    for (int i = 0; i < 55; i++) {
+        journal = begin(*state, "b");
+        assert_int_equal(journal_end(journal, "Completed", totals, NULL), 0);
+        journal_free(take_ptr(&journal));
+    }
+    journal = begin(*state, "c");
+    assert_int_equal(journal_list(*state, &jobs, NULL), 0);
+    assert_int_equal(json_array_size(jobs), 51);
+    journal_free(take_ptr(&journal));
+    journal = begin(*state, "a");
+    assert_false(journal_is_resumed(journal));
+}
+
 int main(void)
 {
 #define WITH_HOME(test) cmocka_unit_test_setup_teardown(test, make_home, drop_home)
@@ -211,6 +245,7 @@ int main(void)
         WITH_HOME(what_is_gone_is_not_done),
         WITH_HOME(one_works_on_a_job_at_a_time),
         WITH_HOME(a_job_that_ended_well_is_not_gone_on_with),
+        WITH_HOME(old_jobs_are_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,19 @@ static void what_a_client_signed_is_accepted_with_either_key(void **state)
     assert_int_equal(sharedkey_verify(&list_request, list_signed, "", NULL, NOW, NULL), -1);
 }
 
+static void what_we_sign_is_what_a_client_signs(void **state)
+{
+    auto_str key = {0}, list = {0}, put = {0};
+
+    (void)state;
+    assert_int_equal(text_base64_decode(&key, KEY, NULL), 0);
+    sharedkey_sign(&list_request, str_text(&key), key.len, &list);
+    assert_string_equal(str_text(&list), list_signed);
+    /* In another order than Python's, but one that is accepted. */
+    sharedkey_sign(&put_request, str_text(&key), key.len, &put);
+    assert_string_equal(verdict(&put_request, str_text(&put)), "ok");
+}
+
 static void the_whole_text_is_as_documented(void **state)
 {
     static const struct sharedkey_header headers[] = {
@@ -288,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_client_signed_is_accepted_with_either_key),
+        cmocka_unit_test(what_we_sign_is_what_a_client_signs),
         cmocka_unit_test(the_whole_text_is_as_documented),
         cmocka_unit_test(the_date_line_is_used_when_there_is_no_other),
         cmocka_unit_test(headers_are_sorted_in_each_known_order),

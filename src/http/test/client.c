@@ -299,6 +299,95 @@ static void a_connection_that_breaks_is_not_tried_again(void **state)
     assert_int_equal(e.code, ERR_BUSY);
 }
 
+struct watched {
+    int64_t sent, received;
+    bool stops;
+};
+
+static int watch(void *context, int64_t sent, int64_t received)
+{
+    struct watched *watched = context;
+
+    watched->sent = sent;
+    watched->received = received;
+    return watched->stops ? -1 : 0;
+}
+
+static void bytes_on_their_way_are_watched(void **state)
+{
+    struct http_client_config config = quick();
+    auto_free char *body = xcalloc(200000, 1);
+
+    (void)state;
+    for (int stops = 0; stops < 2; stops++) {
+        auto_server server = {.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"}};
+        autoptr(http_client) client = client_of(&config);
+        struct watched watched = {.stops = stops};
+        auto_free char *url = NULL;
+        auto_answer answer = {0};
+        struct err e = {0};
+        int rc;
+
+        memset(body, 'x', 200000);
+        server_start(&server);
+        url = xasprintf("http://127.0.0.1:%d/", server.port);
+        rc = http_client_call(client,
+                              &(struct http_call){.method = "PUT",
+                                                  .url = url,
+                                                  .body = body,
+                                                  .body_len = 200000,
+                                                  .watch = watch,
+                                                  .watch_context = &watched},
+                              &answer, &e);
+        server_stop(&server);
+        assert_int_equal(rc, stops ? -1 : 0);
+        if (stops)
+            continue;
+        assert_int_equal(watched.sent, 200000);
+        assert_int_equal(watched.received, 3);
+    }
+}
+
+static void a_signature_in_a_url_is_not_told(void **state)
+{
+    struct http_client_config config = quick();
+    autoptr(http_client) client = NULL;
+    auto_server server = {.answers = {NULL}};
+    auto_free char *url = NULL;
+    auto_answer answer = {0};
+    struct err e = {0};
+
+    (void)state;
+    config.most_retries = 0;
+    client = client_of(&config);
+    server_start(&server); /* for a port that is free afterwards */
+    server_stop(&server);
+    url = xasprintf("http://127.0.0.1:%d/a?sig=secret", server.port);
+    assert_int_equal(
+        http_client_call(client, &(struct http_call){.method = "GET", .url = url}, &answer, &e),
+        -1);
+    assert_non_null(strstr(e.msg, "/a"));
+    assert_null(strstr(e.msg, "secret"));
+}
+
+static void dots_in_a_path_are_sent_as_given(void **state)
+{
+    auto_server server = {.answers = {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}};
+    struct http_client_config config = quick();
+    autoptr(http_client) client = client_of(&config);
+    auto_free char *url = NULL;
+    auto_answer answer = {0};
+
+    (void)state;
+    server_start(&server);
+    url = xasprintf("http://127.0.0.1:%d/a/../b/./c", server.port);
+    assert_int_equal(http_client_call(client, &(struct http_call){.method = "GET", .url = url},
+                                      &answer, NULL),
+                     0);
+    server_stop(&server);
+    assert_true(str_starts(str_text(&server.requests[0]), "GET /a/../b/./c HTTP/1.1\r\n"));
+}
+
 static void urls_of_other_kinds_are_refused(void **state)
 {
     static const char *const urls[] = {"file:///etc/passwd", "ftp://127.0.0.1/", "http://",
@@ -474,6 +563,9 @@ int main(void)
         cmocka_unit_test(retry_after_is_waited_for_within_bounds),
         cmocka_unit_test(nobody_there_is_said_after_the_retries),
         cmocka_unit_test(a_connection_that_breaks_is_not_tried_again),
+        cmocka_unit_test(bytes_on_their_way_are_watched),
+        cmocka_unit_test(a_signature_in_a_url_is_not_told),
+        cmocka_unit_test(dots_in_a_path_are_sent_as_given),
         cmocka_unit_test(urls_of_other_kinds_are_refused),
         cmocka_unit_test(a_sink_gets_good_answers_and_no_others),
         cmocka_unit_test(a_body_over_the_limit_is_refused),

@@ -158,7 +158,9 @@ async function copies() {
   const con = await newContainer();
   const source = con.getBlockBlobClient("source");
   await source.upload("content", 7, { metadata: { m: "1" } });
-  const sas = await source.generateSasUrl({ permissions: BlobSASPermissions.parse("r"), expiresOn: inAnHour() });
+  const sas = await source.generateSasUrl({
+    permissions: BlobSASPermissions.parse("r"), expiresOn: inAnHour(),
+  });
   const sync = con.getBlockBlobClient("sync");
   assert.equal((await sync.syncCopyFromURL(sas)).copyStatus, "success");
   assert.equal((await sync.downloadToBuffer()).toString(), "content");
@@ -217,7 +219,8 @@ async function leases() {
   await lease.changeLease(crypto.randomUUID());
   await lease.releaseLease();
   assert.deepEqual(await refusal(blob.delete({ conditions: { ifMatch: etag } })), [412, "ConditionNotMet"]);
-  assert.deepEqual(await refusal(blob.upload("3", 1, { conditions: { ifNoneMatch: "*" } })), [409, "BlobAlreadyExists"]);
+  assert.deepEqual(await refusal(blob.upload("3", 1, { conditions: { ifNoneMatch: "*" } })),
+    [409, "BlobAlreadyExists"]);
   const own = con.getBlobLeaseClient();
   await own.acquireLease(-1);
   assert.deepEqual(await refusal(con.delete()), [412, "LeaseIdMissing"]);
@@ -229,12 +232,18 @@ async function signatures() {
   const con = await newContainer();
   const name = "dir/ü b";
   await con.getBlockBlobClient(name).upload("1", 1);
-  const url = await con.generateSasUrl({ permissions: ContainerSASPermissions.parse("rl"), expiresOn: inAnHour() });
+  const url = await con.generateSasUrl({
+    permissions: ContainerSASPermissions.parse("rl"), expiresOn: inAnHour(),
+  });
   const there = new ContainerClient(url, undefined, options);
   assert.deepEqual(await collect(there.listBlobsFlat(), (b) => b.name), [name]);
-  assert.deepEqual(await refusal(there.getBlockBlobClient("x").upload("1", 1)), [403, "AuthorizationPermissionMismatch"]);
-  const late = await con.generateSasUrl({ permissions: ContainerSASPermissions.parse("rl"), expiresOn: new Date(Date.now() - 1000) });
-  assert.deepEqual(await refusal(new ContainerClient(late, undefined, options).getProperties()), [403, "AuthenticationFailed"]);
+  assert.deepEqual(await refusal(there.getBlockBlobClient("x").upload("1", 1)),
+    [403, "AuthorizationPermissionMismatch"]);
+  const late = await con.generateSasUrl({
+    permissions: ContainerSASPermissions.parse("rl"), expiresOn: new Date(Date.now() - 1000),
+  });
+  assert.deepEqual(await refusal(new ContainerClient(late, undefined, options).getProperties()),
+    [403, "AuthenticationFailed"]);
   const all = service.generateAccountSasUrl(inAnHour(), AccountSASPermissions.parse("rl"), "sco");
   const reader = new BlobServiceClient(all, undefined, options);
   assert.ok((await collect(reader.listContainers(), (c) => c.name)).includes(con.containerName));
@@ -263,7 +272,8 @@ async function tokens() {
   const ours = new BlobServiceClient(service.url, credential, options);
   const con = await newContainer();
   await con.getBlockBlobClient("b").upload("1", 1);
-  assert.equal((await ours.getContainerClient(con.containerName).getBlobClient("b").downloadToBuffer()).toString(), "1");
+  assert.equal((await ours.getContainerClient(con.containerName).getBlobClient("b").downloadToBuffer()).toString(),
+    "1");
   const key = await ours.getUserDelegationKey(new Date(Date.now() - 1000), inAnHour());
   const sas = generateBlobSASQueryParameters({
     containerName: con.containerName, blobName: "b", permissions: BlobSASPermissions.parse("r"), expiresOn: inAnHour(),

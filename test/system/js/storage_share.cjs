@@ -114,7 +114,8 @@ async function files() {
   assert.deepEqual([properties.metadata, properties.contentType], [{ n: "1" }, "text/x"]);
   await streamed.delete();
   assert.deepEqual(await refusal(streamed.getProperties()), [404, "ResourceNotFound"]);
-  assert.deepEqual(await refusal(share.getDirectoryClient("missing").getFileClient("f").create(1)), [404, "ParentNotFound"]);
+  assert.deepEqual(await refusal(share.getDirectoryClient("missing").getFileClient("f").create(1)),
+    [404, "ParentNotFound"]);
 }
 
 async function ranges() {
@@ -135,7 +136,9 @@ async function ranges() {
   assert.ok((await file.downloadToBuffer()).equals(wanted.subarray(0, 65538)));
   const source = share.rootDirectoryClient.getFileClient("source");
   await source.uploadData(Buffer.from("0123456789"));
-  const sas = await source.generateSasUrl({ permissions: FileSASPermissions.parse("r"), expiresOn: inAnHour() });
+  const sas = await source.generateSasUrl({
+    permissions: FileSASPermissions.parse("r"), expiresOn: inAnHour(),
+  });
   await file.uploadRangeFromURL(sas, 2, 0, 4);
   assert.equal((await file.downloadToBuffer(0, 4)).toString(), "2345");
   const copy = share.rootDirectoryClient.getFileClient("copy");
@@ -181,7 +184,9 @@ async function handles() {
   assert.equal((await root.forceCloseAllHandles()).closedHandlesCount, 0);
   const { filePermissionKey } = await share.createPermission("O:BAG:BAD:(A;;FA;;;SY)");
   assert.equal((await share.getPermission(filePermissionKey)).permission, "O:BAG:BAD:(A;;FA;;;SY)");
-  await file.setProperties({ filePermissionKey, fileAttributes: undefined, creationTime: new Date("2020-01-02") });
+  await file.setProperties({
+    filePermissionKey, fileAttributes: undefined, creationTime: new Date("2020-01-02"),
+  });
   assert.equal((await file.getProperties()).fileCreatedOn.toISOString().slice(0, 10), "2020-01-02");
   const lease = file.getShareLeaseClient();
   await lease.acquireLease(-1);
@@ -193,10 +198,14 @@ async function handles() {
 async function signatures() {
   const share = await newShare();
   await share.rootDirectoryClient.getFileClient("f ü").uploadData(Buffer.from("1"));
-  const url = await share.generateSasUrl({ permissions: ShareSASPermissions.parse("rl"), expiresOn: inAnHour() });
+  const url = await share.generateSasUrl({
+    permissions: ShareSASPermissions.parse("rl"), expiresOn: inAnHour(),
+  });
   const there = new ShareClient(url, undefined, options);
-  assert.deepEqual(await collect(there.rootDirectoryClient.listFilesAndDirectories(), (i) => i.name), ["f ü"]);
-  assert.deepEqual(await refusal(there.rootDirectoryClient.createFile("x", 1)), [403, "AuthorizationPermissionMismatch"]);
+  assert.deepEqual(await collect(there.rootDirectoryClient.listFilesAndDirectories(), (i) => i.name),
+    ["f ü"]);
+  assert.deepEqual(await refusal(there.rootDirectoryClient.createFile("x", 1)),
+    [403, "AuthorizationPermissionMismatch"]);
   const one = await share.rootDirectoryClient.getFileClient("f ü").generateSasUrl({
     permissions: FileSASPermissions.parse("r"), expiresOn: inAnHour() });
   const file = new ShareFileClient(one, undefined, options);
@@ -209,7 +218,8 @@ async function signatures() {
   await share.setAccessPolicy();
   assert.deepEqual(await refusal(named.download()), [403, "AuthenticationFailed"]);
   const wrong = new StorageSharedKeyCredential(service.accountName, Buffer.alloc(64).toString("base64"));
-  assert.deepEqual(await refusal(new ShareServiceClient(service.url, wrong, options).getProperties()), [403, "AuthenticationFailed"]);
+  assert.deepEqual(await refusal(new ShareServiceClient(service.url, wrong, options).getProperties()),
+    [403, "AuthenticationFailed"]);
 }
 
 const scenarios = { shares, directories, files, ranges, lists, handles, signatures };
