@@ -138,6 +138,7 @@ static int copy(struct call *call, json_t **ret_result, struct err *e)
         find.side = config.source = from;
         config.destination = to;
         config.journal = journal;
+        options.tag = journal ? journal_id(journal) : NULL;
         rc = run_and_tell(&config, ret_result, e);
     }
     placement_done(&find.placement);

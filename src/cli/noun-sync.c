@@ -209,6 +209,7 @@ static int run_sync(struct call *call, json_t **ret_result, struct err *e)
     sync.from = config.source = from;
     sync.to = config.destination = to;
     config.journal = journal;
+    options.tag = journal ? journal_id(journal) : NULL;
     return run_and_tell(&config, ret_result, e);
 }
 

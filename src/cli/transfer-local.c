@@ -301,7 +301,9 @@ static int local_put(struct port *port,
                      struct err *e)
 {
     auto_free char *path = side_path(port->side, item->target);
-    auto_free char *suffix = xasprintf("%d", (int)getpid());
+    /* The next run of a killed job writes over what this one leaves. */
+    const char *tag = port->options->tag;
+    auto_free char *suffix = tag ? xasprintf("%.8s", tag) : xasprintf("%d", (int)getpid());
     auto_free char *temp = temporary(path, suffix);
     auto_close int fd = -1;
     int rc;

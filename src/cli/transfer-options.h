@@ -26,12 +26,13 @@ struct transfer_options {
     int64_t piece_bytes; /* 8 MiB */
     enum transfer_overwrite overwrite;
     enum transfer_md5 check_md5;
-    bool put_md5;               /* keep the MD5 of the whole with it */
-    bool check_length;          /* ask for the length again after a large file */
-    bool keeps_time;            /* a downloaded file gets the time of its source */
-    bool streams;               /* never let the destination fetch by itself */
-    double cap_mbps;            /* megabits per second; 0 = none */
-    int64_t patience_ms;        /* how long a request is tried again */
+    bool put_md5;        /* keep the MD5 of the whole with it */
+    bool check_length;   /* ask for the length again after a large file */
+    bool keeps_time;     /* a downloaded file gets the time of its source */
+    bool streams;        /* never let the destination fetch by itself */
+    double cap_mbps;     /* megabits per second; 0 = none */
+    int64_t patience_ms; /* how long a request is tried again */
+    const char *tag; /* for the names of unfinished files: of the job, hex; NULL = ours alone */
     const char *content_type;   /* NULL = by the name */
     const char *const *headers; /* metadata and the like, "x-ms-meta-a: b"; NULL = none */
 };

@@ -23,6 +23,7 @@
 enum {
     MOST_TRIES = 8, /* to read a file that changes all the time */
     FIRST_BYTES = BLOCK_BYTES,
+    MOST_NEXT = 16, /* files that are fetched ahead */
 };
 
 /* What the kernel's handle number says. */
@@ -94,6 +95,39 @@ read_copy(fuse_req_t req, struct mount *mount, struct node *node, size_t size, o
     return true;
 }
 
+/* Does the kernel hold pages of just this content?  From now on it does. */
+static bool kernel_has(struct mount *mount, struct node *node)
+{
+    bool has;
+
+    pthread_mutex_lock(&mount->tree.lock);
+    has = node->kernel_version == node->version;
+    node->kernel_version = node->version;
+    pthread_mutex_unlock(&mount->tree.lock);
+    return has;
+}
+
+/* Who reads file after file of a folder waits for none but the first. */
+static void fetch_next(struct mount *mount, struct node *node)
+{
+    struct node *next[MOST_NEXT];
+    uint64_t versions[MOST_NEXT];
+    int64_t sizes[MOST_NEXT];
+    size_t count;
+
+    pthread_mutex_lock(&mount->tree.lock);
+    count = tree_guess_next(&mount->tree, node, next, MOST_NEXT);
+    for (size_t i = 0; i < count; i++) {
+        versions[i] = next[i]->version;
+        sizes[i] = next[i]->size_bytes;
+    }
+    pthread_mutex_unlock(&mount->tree.lock);
+    for (size_t i = 0; i < count; i++) {
+        reader_prefetch(mount->reader, next[i], versions[i], sizes[i]);
+        ops_put(mount, next[i]);
+    }
+}
+
 void ops_read(
     fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
@@ -110,6 +144,9 @@ void ops_read(
         ops_fail_node(req, &e, "write", node);
         return;
     }
+    /* Where the kernel opens by itself, the first read is what shows that a file is in use. */
+    if (mount->settings->is_immutable && offset == 0 && !kernel_has(mount, node))
+        fetch_next(mount, node);
     if (read_parts(mount, node, offset, size, &parts, &errno_value) == 0) {
         reply_parts(req, mount, &parts);
         return;
@@ -131,18 +168,6 @@ static void count_open(struct mount *mount, struct node *node, int by)
     pthread_mutex_unlock(&mount->tree.lock);
 }
 
-/* Does the kernel hold pages of just this content?  From now on it does. */
-static bool kernel_has(struct mount *mount, struct node *node)
-{
-    bool has;
-
-    pthread_mutex_lock(&mount->tree.lock);
-    has = node->kernel_version == node->version;
-    node->kernel_version = node->version;
-    pthread_mutex_unlock(&mount->tree.lock);
-    return has;
-}
-
 /* Begin to read a file that nobody has read here. */
 static int begin_reading(struct mount *mount, struct node *node, int *ret_errno)
 {
@@ -159,6 +184,7 @@ static int begin_reading(struct mount *mount, struct node *node, int *ret_errno)
     }
     if (is_known)
         return 0;
+    fetch_next(mount, node);
     if (read_parts(mount, node, 0, FIRST_BYTES, &parts, ret_errno) < 0)
         return -1;
     for (int i = 0; i < parts.count; i++)

@@ -451,6 +451,22 @@ void reader_done(struct reader *reader, struct reader_parts *parts)
     parts->count = 0;
 }
 
+void reader_prefetch(struct reader *reader,
+                     struct node *node,
+                     uint64_t version,
+                     int64_t size_bytes)
+{
+    const struct reader_ask ask = {node, version, size_bytes, 0, 0};
+    int64_t index = 0, end = (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+
+    if (size_bytes > READER_SMALL_BYTES)
+        return;
+    pthread_mutex_lock(&reader->lock);
+    for (struct run *run; (run = make_run(reader, &ask, &index, end));)
+        enqueue(reader, run);
+    pthread_mutex_unlock(&reader->lock);
+}
+
 bool reader_has_start(struct reader *reader, struct node *node, uint64_t version)
 {
     bool has;

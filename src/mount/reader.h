@@ -85,6 +85,12 @@ int reader_read(struct reader *reader,
                 int *ret_errno);
 void reader_done(struct reader *reader, struct reader_parts *parts);
 
+/* Fetch a small file before anybody asks for it. */
+void reader_prefetch(struct reader *reader,
+                     struct node *node,
+                     uint64_t version,
+                     int64_t size_bytes);
+
 /* Has the beginning been fetched, and is it still here? */
 bool reader_has_start(struct reader *reader, struct node *node, uint64_t version);
 

@@ -419,7 +419,8 @@ int remote_call(struct remote *remote,
 
         if (atomic_load(&remote->stop))
             return err_set(e, ERR_BUSY, "the mount is being taken down");
-        if (attempt(&flow, answer, &why) == 0)
+        if (attempt(&flow, answer, &why) == 0 ||
+            (tries > 1 && call->done_errno && remote_errno(&why) == call->done_errno))
             return 0;
         if (!may_work_later(answer->status, &why) || flow.sank ||
             clock_mono_ms() + wait_ms > give_up_ms) {

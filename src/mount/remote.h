@@ -57,6 +57,9 @@ struct remote_call {
      * are collected. */
     int (*sink)(void *context, const void *bytes, size_t len);
     void *sink_context;
+    /* What a second try finds when the first had its effect and only the answer was lost:
+     * ENOENT of a removal, EEXIST of a creation.  Then that is a success.  0 = nothing. */
+    int done_errno;
 };
 
 /* 2xx, or failure.  ret_answer must be zeroed or an earlier answer; NULL = not wanted. */

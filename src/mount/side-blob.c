@@ -12,6 +12,7 @@
 #include "mount/pages.h"
 #include "mount/remote.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -126,7 +127,7 @@ static int make_folder(struct mount *mount, const char *path, struct err *e)
 
 static int remove_it(struct mount *mount, const char *path, bool is_folder, struct err *e)
 {
-    const struct remote_call call = {.method = "DELETE", .path = path};
+    const struct remote_call call = {.method = "DELETE", .path = path, .done_errno = ENOENT};
 
     return is_folder ? 0 : remote_call(mount->remote, &call, NULL, e);
 }

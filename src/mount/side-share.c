@@ -13,6 +13,7 @@
 #include "mount/remote.h"
 #include "mount/settings.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static int fetch(void *context,
 static int make_folder(struct mount *mount, const char *path, struct err *e)
 {
     const struct remote_call call = {
-        .method = "PUT", .path = path, .query = "restype=directory"};
+        .method = "PUT", .path = path, .query = "restype=directory", .done_errno = EEXIST};
 
     return remote_call(mount->remote, &call, NULL, e);
 }
@@ -190,7 +191,11 @@ make_file(struct mount *mount, const char *path, struct facts *ret_facts, struct
 static int remove_it(struct mount *mount, const char *path, bool is_folder, struct err *e)
 {
     const struct remote_call call = {
-        .method = "DELETE", .path = path, .query = is_folder ? "restype=directory" : NULL};
+        .method = "DELETE",
+        .path = path,
+        .query = is_folder ? "restype=directory" : NULL,
+        .done_errno = ENOENT,
+    };
 
     return remote_call(mount->remote, &call, NULL, e);
 }
@@ -211,6 +216,7 @@ static int move(struct mount *mount,
         .path = to,
         .query = is_folder ? "restype=directory&comp=rename" : "comp=rename",
         .headers = is_folder ? (const char *[]){source, NULL} : headers,
+        .done_errno = ENOENT,
     };
     auto_answer answer = {0};
 

@@ -11,6 +11,7 @@ enum {
     MOST_NODES = 500 * 1000, /* about 100 MB */
     MOST_NAME = 255,         /* the kernel's */
     MOST_TRIES = 1000,
+    NEAR = 4, /* files that lie between two that are read in order: of another kind, say */
 };
 
 /* --- rows of a listing --- */
@@ -183,6 +184,35 @@ struct node *tree_find(struct tree *tree, struct node *parent, const char *name)
             return folder->children[i];
     }
     return NULL;
+}
+
+/* Two in order may be chance; and each further one makes the guess better. */
+size_t tree_guess_next(struct tree *tree, struct node *node, struct node *next[], size_t most)
+{
+    struct folder *folder = node->parent ? node->parent->folder : NULL;
+    size_t at, count = 0;
+    bool is_there;
+
+    (void)tree;
+    if (!folder)
+        return 0;
+    at = position(folder, node->name, &is_there);
+    if (at > folder->last_read && at - folder->last_read <= NEAR)
+        folder->in_order++;
+    else
+        folder->in_order = 0;
+    folder->last_read = at;
+    if (folder->in_order < 2)
+        return 0;
+    if (most > folder->in_order * 2)
+        most = folder->in_order * 2;
+    for (at++; at < folder->count && count < most; at++) {
+        struct node *child = folder->children[at];
+
+        if (!child->folder && !child->writing && !child->kernel_version)
+            next[count++] = node_ref(child);
+    }
+    return count;
 }
 
 bool tree_path(const struct node *node, struct str *out)

@@ -57,6 +57,8 @@ struct folder {
     int64_t listed_ms; /* when the last whole listing began, monotonic; TREE_NEVER */
     int64_t began_ms;  /* when the running one did */
     int64_t cost_ms;   /* how long it took */
+    size_t last_read;  /* place of the file that was opened last ... */
+    unsigned in_order; /* ... and how many were so one after the other */
     bool is_listing;
     bool is_expired; /* since the running one began: it is too old already */
     bool is_local;   /* made here; a container knows no empty folders */
@@ -107,6 +109,10 @@ void node_unref(struct tree *tree, struct node *node, uint64_t count);
 
 /* The child of that name, or NULL.  Borrowed. */
 struct node *tree_find(struct tree *tree, struct node *parent, const char *name);
+
+/* A file is opened for the first time: the ones that will be next, if files of its folder are
+ * being read in order: at most `most`, with a reference each.  Returns how many. */
+size_t tree_guess_next(struct tree *tree, struct node *node, struct node *next[], size_t most);
 
 /* Append the path from the root, "" for the root; false when the node is no longer in the
  * tree. */
