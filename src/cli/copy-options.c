@@ -60,7 +60,7 @@ const struct option_row copy_put_md5 = {
 const struct option_row copy_check_md5 = {
     .names = "--check-md5",
     .help = "What to do with the MD5 that is kept with a source.",
-    .choices = "NoCheck LogOnly FailIfDifferent FailIfDifferentOrMissing",
+    .choices = "NoCheck FailIfDifferent FailIfDifferentOrMissing",
     .default_text = "FailIfDifferent",
 };
 const struct option_row copy_check_length = {
@@ -135,7 +135,6 @@ static int read_number(const struct args *args,
 static enum transfer_md5 md5_of(const char *text)
 {
     return str_equal(text, "NoCheck")           ? MD5_IGNORE
-           : str_equal(text, "LogOnly")         ? MD5_LOG
            : str_equal(text, "FailIfDifferent") ? MD5_MUST_FIT
                                                 : MD5_MUST_EXIST;
 }

@@ -16,7 +16,6 @@ enum transfer_overwrite {
 
 enum transfer_md5 {
     MD5_IGNORE,
-    MD5_LOG,        /* say it, and keep the file */
     MD5_MUST_FIT,   /* when there is one */
     MD5_MUST_EXIST, /* and there must be one */
 };
