@@ -1,7 +1,12 @@
 # Third-party parts, all from Debian packages (scripts/install-deps).
 
-find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+include(cmake/train-deps.cmake)
+if(YARD_ONLY_TRAIN)
+    return()
+endif()
+
+find_package(PkgConfig REQUIRED)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)

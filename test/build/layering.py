@@ -27,11 +27,19 @@ def read_layers(path):
     return layers
 
 
-def flags_of(source, build, layer):
-    """The compile command of one of the layer's own files, without its input and output."""
+def is_of(source, layers, layer, file):
+    """Is it a source of the layer: in its folder, or in one within that is no layer itself?"""
     folder = source / "src" / layer
+    inner = file.parent
+    return inner == folder or (
+        inner.parent == folder and inner.name != "test" and f"{layer}/{inner.name}" not in layers
+    )
+
+
+def flags_of(source, build, layers, layer):
+    """The compile command of one of the layer's own files, without its input and output."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        if pathlib.Path(entry["file"]).parent != folder:
+        if not is_of(source, layers, layer, pathlib.Path(entry["file"])):
             continue
         args = shlex.split(entry["command"])
         for option in ("-o", "-MF", "-MT", "-c"):
@@ -71,8 +79,8 @@ def verdict(layer, other, allowed, done):
 def main():
     source, build, layers_file = map(pathlib.Path, sys.argv[1:])
     layers = read_layers(layers_file)
-    flags = {layer: flags_of(source, build, layer) for layer in layers}
-    folders = sorted(f.name for f in (source / "src").iterdir() if f.is_dir())
+    flags = {layer: flags_of(source, build, layers, layer) for layer in layers}
+    folders = sorted({*layers, *(f.name for f in (source / "src").iterdir() if f.is_dir())})
     headers = {folder: header_of(source, folder) for folder in folders}
     pairs = [
         (layer, other)

@@ -29,7 +29,7 @@ def heads(source):
                 continue
             text = path.read_text()
             name = path.relative_to(source)
-            if SPDX not in text[:2000]:
+            if SPDX not in text[:4000]:
                 yield f"{name}: no \"{SPDX}\" in its head"
             if path.suffix in (".c", ".h") and text.count("\n") > MOST_LINES:
                 yield f"{name}: more than {MOST_LINES} lines"
@@ -38,9 +38,11 @@ def heads(source):
 
 
 def guards(source):
-    for path in sorted((source / "src").glob("*/*.h")):
-        folder = path.parent.name
-        guard = f"{folder}_{path.stem}_H".upper().replace("-", "_")
+    for path in sorted((source / "src").glob("*/**/*.h")):
+        name = path.relative_to(source / "src").with_suffix("")
+        if "test" in name.parts:
+            continue
+        guard = f"{name}_H".upper().replace("-", "_").replace("/", "_")
         if f"#ifndef {guard}\n#define {guard}\n" not in path.read_text():
             yield f"{path.relative_to(source)}: its guard is not {guard}"
 
