@@ -2,7 +2,6 @@
 #include "base/clock.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -91,12 +90,20 @@ static const char month_names[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
 const char *clock_format_http(int64_t wall_ms, char buf[CLOCK_HTTP_BYTES])
 {
     struct tm tm;
+    char *p;
     int ms;
 
     split(wall_ms, &tm, &ms);
-    snprintf(buf, CLOCK_HTTP_BYTES, "%s, %02d %s %04d %02d:%02d:%02d GMT",
-             day_names[tm.tm_wday], tm.tm_mday % 100, month_names[tm.tm_mon],
-             (tm.tm_year + 1900) % 10000, tm.tm_hour % 100, tm.tm_min % 100, tm.tm_sec % 100);
+    memcpy(buf, day_names[tm.tm_wday], 3);
+    buf[3] = ',';
+    p = put_after(buf + 4, ' ', tm.tm_mday, 2);
+    *p = ' ';
+    memcpy(p + 1, month_names[tm.tm_mon], 3);
+    p = put_after(p + 4, ' ', tm.tm_year + 1900, 4);
+    p = put_after(p, ' ', tm.tm_hour, 2);
+    p = put_after(p, ':', tm.tm_min, 2);
+    p = put_after(p, ':', tm.tm_sec, 2);
+    memcpy(p, " GMT", sizeof(" GMT"));
     return buf;
 }
 

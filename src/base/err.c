@@ -33,6 +33,15 @@ const struct err_info *err_info(enum err_code code)
     return &infos[code];
 }
 
+enum err_code err_code_of_status(int http_status)
+{
+    for (int code = ERR_INVALID; code < ERR_CODES; code++) {
+        if (infos[code].http_status == http_status)
+            return (enum err_code)code;
+    }
+    return http_status >= 500 ? ERR_INTERNAL : ERR_INVALID;
+}
+
 const char *err_reason_of(const struct err *e)
 {
     return e->reason ? e->reason : err_info(e->code)->reason;

@@ -56,6 +56,9 @@ struct err_info {
 /* What a code means outside.  Never NULL. */
 const struct err_info *err_info(enum err_code code);
 
+/* The code whose status this is; others from 500 on are ERR_INTERNAL, the rest ERR_INVALID. */
+enum err_code err_code_of_status(int http_status);
+
 /* The wire's word for an error: its own reason, else the table's. */
 const char *err_reason_of(const struct err *e);
 

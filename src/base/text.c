@@ -92,14 +92,24 @@ int text_base64_decode(struct str *out, const char *text, struct err *e)
     return 0;
 }
 
-void text_percent(struct str *out, const char *text)
+static void percent(struct str *out, const char *text, const char *kept)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (isalnum(*p) || strchr("-._~", *p))
+        if (isalnum(*p) || strchr(kept, *p))
             str_add_char(out, (char)*p);
         else
             str_addf(out, "%%%02X", *p);
     }
+}
+
+void text_percent(struct str *out, const char *text)
+{
+    percent(out, text, "-._~");
+}
+
+void text_percent_path(struct str *out, const char *path)
+{
+    percent(out, path, "-._~/");
 }
 
 static int hex_digit(char c)

@@ -22,6 +22,8 @@ int text_base64_decode(struct str *out, const char *text, struct err *e);
 
 /* Everything but unreserved characters (RFC 3986) becomes %XX. */
 void text_percent(struct str *out, const char *text);
+/* The same, but slashes stay. */
+void text_percent_path(struct str *out, const char *path);
 /* One decoding of %XX; '+' becomes a space when plus is set (query strings).  A NUL or a broken
  * escape is an error. */
 int text_percent_decode(

@@ -31,14 +31,47 @@ static char *take_word(const char **p)
     return str_take(&word);
 }
 
-/* "36 35 98:0 / /folder ro,nosuid optional... - type source options"; NULL: not of yardfs. */
+static bool takes(const char **p, const char *prefix)
+{
+    bool is_so = str_starts(*p, prefix);
+
+    if (is_so)
+        *p += strlen(prefix);
+    return is_so;
+}
+
+static bool takes_name(const char **p)
+{
+    size_t len = strcspn(*p, "/");
+
+    *p += len;
+    return len > 0;
+}
+
+/* ".../storage/<account>/blob/<container>/tree", or a folder below it; file for shares. */
+static bool is_tree(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "/storage/")); at++) {
+        const char *p = at + strlen("/storage/");
+
+        if (takes_name(&p) && (takes(&p, "/blob/") || takes(&p, "/file/")) && takes_name(&p) &&
+            takes(&p, "/tree") && (!*p || *p == '/'))
+            return true;
+    }
+    return false;
+}
+
+/* "36 35 98:0 /root /folder ro,nosuid optional... - type source options"; NULL: neither of
+ * yardfs nor a tree. */
 static json_t *parse_line(const char *line)
 {
     const char *p = line, *dash = strstr(line, " - ");
-    auto_free char *folder = NULL, *options = NULL, *type = NULL, *source = NULL;
+    auto_free char *root = NULL, *folder = NULL, *options = NULL, *type = NULL, *source = NULL;
+    bool is_bind;
 
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         free(take_word(&p));
+    root = take_word(&p);
     folder = take_word(&p);
     options = take_word(&p);
     if (!dash)
@@ -46,10 +79,13 @@ static json_t *parse_line(const char *line)
     p = dash + 3;
     type = take_word(&p);
     source = take_word(&p);
-    if (!str_equal(type, "fuse.yardfs"))
+    is_bind = is_tree(root);
+    if (!is_bind && !str_equal(type, "fuse.yardfs"))
         return NULL;
-    return json_pack("{s:s, s:s, s:b}", "folder", folder, "source", source, "readOnly",
-                     str_equal(options, "ro") || str_starts(options, "ro,"));
+    return json_pack("{s:s, s:s, s:b, s:s}", "folder", folder, "source",
+                     is_bind ? root : source, "readOnly",
+                     str_equal(options, "ro") || str_starts(options, "ro,"), "type",
+                     is_bind ? "bind" : "yardfs");
 }
 
 json_t *mounts_parse(const char *text)

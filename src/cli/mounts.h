@@ -1,6 +1,7 @@
-/* mounts.h - what yardfs has mounted on this machine, as the kernel tells it.
+/* mounts.h - the containers and shares mounted on this machine, as the kernel tells it.
  *
- * A mount is {"folder", "source", "readOnly"}.
+ * A mount is {"folder", "source", "readOnly", "type"}: the source is a URL and the type yardfs,
+ * or a path and bind, when it is the tree of a container or share itself.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLI_MOUNTS_H

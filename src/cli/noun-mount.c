@@ -1,7 +1,7 @@
 /* Containers and shares as folders: mount, umount, mounts.
  *
  * The work is yardfs's, a program of its own beside this one.  It is handed the secret through
- * its standard input: everybody can read a command line.
+ * its standard input: everybody can read a command line.  With --bind it is the kernel's alone.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/nouns.h"
@@ -12,8 +12,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/args.h"
+#include "cli/bind.h"
 #include "cli/call.h"
 #include "cli/mounts.h"
+#include "cli/place.h"
 #include "cli/storage-account.h"
 #include "cli/term.h"
 #include "cli/transfer-ends.h"
@@ -84,6 +86,13 @@ static const struct option_row allow_other = {
 static const struct option_row foreground = {
     .names = "--foreground",
     .help = "Stay until it is unmounted, and log here.",
+    .kind = OPTION_FLAG,
+};
+static const struct option_row bind_it = {
+    .names = "--bind",
+    .help =
+        "On the machine of the yard, as root: mount the folder where the data lies, as fast "
+        "as the disk. A container is read-only unless --rw is given.",
     .kind = OPTION_FLAG,
 };
 static const struct option_row lazy = {
@@ -320,21 +329,59 @@ static int make_words(struct call *call, const char *where, struct words *words,
     return 0;
 }
 
+/* What yardfs alone can do. */
+static int refuse_options(const struct args *args, struct err *e)
+{
+    static const char *const names[] = {"immutable", "allow-other", "foreground", "cache-mib",
+                                        "fresh-seconds"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (args_has(args, names[i]))
+            return args_fail(e, names[i], "--%s has no meaning together with --bind", names[i]);
+    }
+    return 0;
+}
+
+static int
+mount_tree(struct call *call, const struct end *end, const char *where, struct err *e)
+{
+    const struct address *address = &end->address;
+    const struct bind_source source = {call->home, end->account->name, address->service,
+                                       address->container, address->path};
+    bool is_read_only = args_flag(call->args, "ro") ||
+                        (address->service == STORAGE_BLOB && !args_flag(call->args, "rw"));
+    struct place *yard;
+
+    if (refuse_options(call->args, e) < 0 || call_place(call, &yard, e) < 0)
+        return -1;
+    if (!end->account->is_ours || !yard->is_local)
+        return err_set(
+            e, ERR_INVALID,
+            "--bind needs the data folder of the yard on this machine; leave it out");
+    return bind_mount(&source, where, is_read_only, e);
+}
+
+static int serve_it(struct call *call, const struct end *end, const char *where, struct err *e)
+{
+    auto_words words = {0};
+    auto_free char *source = source_text(end);
+
+    if (make_words(call, where, &words, e) < 0)
+        return -1;
+    if (args_flag(call->args, "foreground"))
+        return stay(&words, source, e);
+    return start(&words, source, e) < 0 || wait_for_answer(where, e) < 0 ? -1 : 0;
+}
+
 static int mount_it(struct call *call, json_t **ret_result, struct err *e)
 {
     auto_end end = {0};
-    auto_words words = {0};
-    auto_free char *where = NULL, *source = NULL;
+    auto_free char *where = NULL;
     json_t *found = NULL;
 
     if (open_place(call, &end, e) < 0 ||
         make_folder(args_get(call->args, "FOLDER"), &where, e) < 0 ||
-        make_words(call, where, &words, e) < 0)
-        return -1;
-    source = source_text(&end);
-    if (args_flag(call->args, "foreground"))
-        return stay(&words, source, e);
-    if (start(&words, source, e) < 0 || wait_for_answer(where, e) < 0)
+        (args_flag(call->args, "bind") ? mount_tree : serve_it)(call, &end, where, e) < 0)
         return -1;
     mounts_find(where, &found);
     if (!call_wants_text(call)) {
@@ -398,12 +445,16 @@ static char *absolute(const char *typed)
 static int umount_it(struct call *call, json_t **ret_result, struct err *e)
 {
     auto_free char *where = absolute(args_get(call->args, "FOLDER"));
+    auto_json json_t *found = NULL;
+    const char *type;
 
     (void)ret_result;
-    if (!mounts_find(where, NULL))
+    if (!mounts_find(where, &found))
         return err_set(e, ERR_NOT_FOUND, "no container or share is mounted on \"%.300s\"",
                        where);
-    if (run_fusermount(where, args_flag(call->args, "lazy"), e) < 0)
+    type = json_string_value(json_object_get(found, "type"));
+    if ((str_equal(type, "bind") ? bind_umount
+                                 : run_fusermount)(where, args_flag(call->args, "lazy"), e) < 0)
         return -1;
     call_say(call, "Unmounted %s.", where);
     return 0;
@@ -424,6 +475,7 @@ const struct command mount_commands[] = {
                            &share,
                            &rw,
                            &ro,
+                           &bind_it,
                            &immutable,
                            &cache_mib,
                            &fresh_seconds,
@@ -432,7 +484,9 @@ const struct command mount_commands[] = {
         .examples = {{"Look at a container.", "yard mount recipestore/images ~/images"},
                      {"Work on a share.", "yard mount --share recipestore/work ~/work"},
                      {"Train on data that stays as it is.",
-                      "yard mount --immutable recipestore/imagenet /data"}},
+                      "yard mount --immutable recipestore/imagenet /data"},
+                     {"Train on the machine of the yard.",
+                      "yard mount --bind recipestore/imagenet /data"}},
         .run = mount_it,
     },
     {
@@ -447,7 +501,7 @@ const struct command mount_commands[] = {
         .summary = "List the containers and shares that are mounted here.",
         .examples = {{"List them.", "yard mounts -o table"}},
         .run = list_them,
-        .table = "{Folder: folder, Source: source, \"Read-only\": readOnly}",
+        .table = "{Folder: folder, Type: type, Source: source, \"Read-only\": readOnly}",
     },
     {0},
 };

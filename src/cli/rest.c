@@ -67,15 +67,6 @@ void rest_free(struct rest *rest)
     free(rest);
 }
 
-static enum err_code code_of_status(int status)
-{
-    for (int code = ERR_INVALID; code < ERR_CODES; code++) {
-        if (err_info((enum err_code)code)->http_status == status)
-            return (enum err_code)code;
-    }
-    return status >= 500 ? ERR_INTERNAL : ERR_INVALID;
-}
-
 /* What a person can do about it, where the yard does not say so itself. */
 static const char *remedy(enum err_code code, const char *message)
 {
@@ -93,7 +84,7 @@ int rest_failure(const struct http_answer *answer, struct err *e)
     auto_json json_t *body = NULL;
     json_t *error = NULL;
     const char *code = NULL, *message = NULL, *target = NULL;
-    enum err_code kind = code_of_status(answer->status);
+    enum err_code kind = err_code_of_status(answer->status);
 
     if (json_parse(str_text(&answer->body), answer->body.len, &body, NULL) == 0)
         error = json_object_get(body, "error");

@@ -27,18 +27,6 @@ const char *storage_service_name(enum storage_service service)
     return service == STORAGE_FILE ? "file" : "blob";
 }
 
-void address_encode(struct str *out, const char *path)
-{
-    for (const char *p = path; *p;) {
-        auto_free char *segment = xstrndup(p, strcspn(p, "/"));
-
-        text_percent(out, segment);
-        p += strlen(segment);
-        for (; *p == '/'; p++)
-            str_add_char(out, '/');
-    }
-}
-
 char *address_base(const char *path)
 {
     size_t end = strlen(path), start;

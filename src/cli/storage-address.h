@@ -16,8 +16,6 @@
 
 #include <stddef.h>
 
-struct str;
-
 enum storage_service {
     STORAGE_BLOB,
     STORAGE_FILE,
@@ -51,9 +49,6 @@ void address_done(struct address *address);
 
 /* "blob" or "file". */
 const char *storage_service_name(enum storage_service service);
-
-/* Append a path with every segment percent-encoded and the slashes kept. */
-void address_encode(struct str *out, const char *path);
 
 /* Does it name a loopback host, or the very same one?  host:port each. */
 bool address_same_host(const char *a, const char *b);

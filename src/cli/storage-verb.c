@@ -13,6 +13,7 @@
 #include "cli/storage-shape.h"
 #include "cli/storage-wire.h"
 #include "cli/term.h"
+#include "core/exchange.h"
 #include "core/sas.h"
 
 #include <string.h>
@@ -381,7 +382,7 @@ static int read_sas(struct call *call, bool has_headers, struct sas_service *sas
     sas->ip = args_get(args, "ip");
     sas->identifier = args_get(args, "policy-name");
     sas->protocol = args_flag(args, "https-only") ? "https" : NULL;
-    sas->version = WIRE_VERSION;
+    sas->version = EXCHANGE_VERSION;
     if (!sas->identifier && (!sas->permissions || !sas->expiry))
         return args_fail(e, NULL,
                          "take --permissions and --expiry, or --policy-name with both in it");

@@ -5,18 +5,16 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/storage-account.h"
+#include "core/exchange.h"
 #include "core/sas.h"
-#include "core/sharedkey.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum {
-    MOST_HEADERS = 160,
     FIRST_PAUSE_MS = 200,
     LONGEST_PAUSE_MS = 5 * 1000,
-    MOST_MESSAGE = 300,
     READABLE_MS = 7 * 24 * 3600 * 1000,
     SILENCE_MS = 3 * 60 * 1000, /* a large blob is put together, or copied, without a word */
 };
@@ -32,7 +30,7 @@ struct wire {
     struct http_client *client;
     struct str key; /* raw bytes */
     int status;
-    char code[WIRE_CODE_BYTES];
+    char code[EXCHANGE_CODE_BYTES];
 };
 
 static void trace_line(void *context, char direction, const char *line)
@@ -125,20 +123,12 @@ char *wire_url(const struct wire *wire, const char *container, const char *path)
     str_add(&url, wire->account->endpoints[wire->service]);
     str_add_char(&url, '/');
     if (container)
-        address_encode(&url, container);
+        text_percent_path(&url, container);
     if (path && *path) {
         str_add_char(&url, '/');
-        address_encode(&url, path);
+        text_percent_path(&url, path);
     }
     return str_take(&url);
-}
-
-static void add_query(struct str *url, const char *query)
-{
-    if (!query || !*query)
-        return;
-    str_add_char(url, strchr(str_text(url), '?') ? '&' : '?');
-    str_add(url, query);
 }
 
 int wire_readable_url(const struct wire *wire,
@@ -161,16 +151,16 @@ int wire_readable_url(const struct wire *wire,
         .kind = is_blob ? "c" : "f",
         .permissions = "r",
         .expiry = clock_format_iso(end_ms - end_ms % 1000, expiry),
-        .version = WIRE_VERSION,
+        .version = EXCHANGE_VERSION,
     };
 
     str_add(&url, plain);
     if (account->auth == STORAGE_AUTH_SAS)
-        add_query(&url, account->secret);
+        url_add_query(&url, account->secret);
     if (account->auth == STORAGE_AUTH_KEY) {
         if (sas_service_token(&sas, account->secret, &token, e) < 0)
             return -1;
-        add_query(&url, str_text(&token));
+        url_add_query(&url, str_text(&token));
     }
     *ret_url = str_take(&url);
     return 0;
@@ -178,85 +168,25 @@ int wire_readable_url(const struct wire *wire,
 
 /* --- one request --- */
 
-struct outgoing {
-    struct str url;
-    char *headers[MOST_HEADERS];
-    size_t count;
-};
-
-static void outgoing_done(struct outgoing *out)
-{
-    str_done(&out->url);
-    for (size_t i = 0; i < out->count; i++)
-        free(out->headers[i]);
-}
-#define auto_outgoing __attribute__((cleanup(outgoing_done))) struct outgoing
-
-static void PRINTF_LIKE(2, 3) add_header(struct outgoing *out, const char *format, ...)
-{
-    va_list args;
-
-    if (out->count + 1 >= MOST_HEADERS)
-        abort(); /* our own requests, and none has so many */
-    va_start(args, format);
-    out->headers[out->count++] = xvasprintf(format, args);
-    va_end(args);
-}
-
-/* Authorization: SharedKey, over what the request will carry. */
-static void
-sign(const struct wire *wire, const struct wire_request *request, struct outgoing *out)
-{
-    struct sharedkey_header headers[MOST_HEADERS];
-    char *names[MOST_HEADERS] = {0};
-    auto_free char *length = xasprintf("%zu", request->body_len);
-    const char *path = strchr(strstr(str_text(&out->url), "://") + 3, '/');
-    auto_free char *raw_path = xstrndup(path, strcspn(path, "?"));
-    const char *query = strchr(path, '?');
-    struct sharedkey_request signed_part = {
-        .verb = request->method,
-        .headers = headers,
-        .raw_path = raw_path,
-        .raw_query = query ? query + 1 : "",
-        .account = wire->account->name,
-    };
-    auto_str text = {0};
-
-    for (size_t i = 0; i < out->count; i++) {
-        const char *colon = strchr(out->headers[i], ':');
-
-        names[i] = xstrndup(out->headers[i], (size_t)(colon - out->headers[i]));
-        headers[i] = (struct sharedkey_header){names[i], colon + 1 + strspn(colon + 1, " ")};
-    }
-    headers[out->count] = (struct sharedkey_header){"Content-Length", length};
-    signed_part.header_count = out->count + (request->body_len > 0);
-    sharedkey_sign(&signed_part, str_text(&wire->key), wire->key.len, &text);
-    add_header(out, "Authorization: %s", str_text(&text));
-    for (size_t i = 0; i < MOST_HEADERS; i++)
-        free(names[i]);
-}
-
 static void
 make_outgoing(const struct wire *wire, const struct wire_request *request, struct outgoing *out)
 {
     const struct storage_account *account = wire->account;
+    const struct entry_pass pass = {
+        .account = account->name,
+        .key = account->auth == STORAGE_AUTH_KEY ? &wire->key : NULL,
+        .sas = account->auth == STORAGE_AUTH_SAS ? account->secret : NULL,
+        .token = account->auth == STORAGE_AUTH_TOKEN ? account->secret : NULL,
+    };
     auto_free char *url = wire_url(wire, request->container, request->path);
-    char date[CLOCK_HTTP_BYTES];
 
     str_add(&out->url, url);
-    add_query(&out->url, request->query);
+    url_add_query(&out->url, request->query);
     for (size_t i = 0; request->headers && request->headers[i]; i++) {
         if (*request->headers[i])
-            add_header(out, "%s", request->headers[i]);
+            outgoing_add(out, "%s", request->headers[i]);
     }
-    add_header(out, "x-ms-version: %s", WIRE_VERSION);
-    add_header(out, "x-ms-date: %s", clock_format_http(clock_wall_ms(), date));
-    if (account->auth == STORAGE_AUTH_KEY)
-        sign(wire, request, out);
-    if (account->auth == STORAGE_AUTH_TOKEN)
-        add_header(out, "Authorization: Bearer %s", account->secret);
-    if (account->auth == STORAGE_AUTH_SAS)
-        add_query(&out->url, account->secret);
+    outgoing_seal(out, &pass, request->method, request->body_len, clock_wall_ms());
 }
 
 /* What the callbacks of one attempt see. */
@@ -305,43 +235,14 @@ static int watch(void *context, int64_t sent, int64_t received)
     return 0;
 }
 
-/* --- errors --- */
-
-static void cut_element(const char *body, const char *name, char *buf, size_t room)
-{
-    auto_free char *open = xasprintf("<%s>", name);
-    const char *start = strstr(body, open);
-
-    buf[0] = '\0';
-    if (start) {
-        start += strlen(open);
-        snprintf(buf, room, "%.*s", (int)strcspn(start, "<\r\n"), start);
-    }
-}
-
-static enum err_code code_of_status(int status)
-{
-    for (int code = ERR_INVALID; code < ERR_CODES; code++) {
-        if (err_info((enum err_code)code)->http_status == status)
-            return (enum err_code)code;
-    }
-    return status >= 500 ? ERR_INTERNAL : ERR_INVALID;
-}
-
 static int answer_failed(struct wire *wire, const struct http_answer *answer, struct err *e)
 {
-    auto_free char *code = http_answer_header(answer, "x-ms-error-code");
-    char message[MOST_MESSAGE];
+    auto_free char *header = http_answer_header(answer, "x-ms-error-code");
+    struct refusal refusal;
 
-    if (code)
-        snprintf(wire->code, sizeof(wire->code), "%s", code);
-    else
-        cut_element(str_text(&answer->body), "Code", wire->code, sizeof(wire->code));
-    cut_element(str_text(&answer->body), "Message", message, sizeof(message));
-    return err_set(e, code_of_status(answer->status), "(%s) %s",
-                   wire->code[0] ? wire->code
-                                 : err_info(code_of_status(answer->status))->reason,
-                   message[0] ? message : "the storage service refused it");
+    refusal_read(answer->status, header, str_text(&answer->body), &refusal, e);
+    memcpy(wire->code, refusal.code, sizeof(wire->code));
+    return -1;
 }
 
 /* --- trying again --- */
@@ -396,9 +297,7 @@ static bool may_work_later(const struct wire *wire, const struct err *e)
 
     if (status / 100 == 2 || status == 0)
         return e->code == ERR_BUSY || e->code == ERR_TIMEOUT;
-    if (str_equal(wire->code, "FeatureNotSupported")) /* an emulator's 500: it never will */
-        return false;
-    return status == 408 || status == 429 || status == 500 || status >= 502;
+    return refusal_may_pass(status, wire->code);
 }
 
 static void pause_ms(const struct wire *wire, int64_t ms)

@@ -22,10 +22,7 @@
 struct storage_account;
 struct wire; /* opaque */
 
-#define WIRE_VERSION "2021-12-02"
-
 enum {
-    WIRE_CODE_BYTES = 64,
     WIRE_PATIENCE_MS = 3 * 1000, /* of a verb with a person waiting */
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/call.h"
 #include "cli/storage-account.h"
@@ -113,7 +114,7 @@ int end_open(struct call *call,
         return -1;
     if (a->service == STORAGE_UNKNOWN && !a->endpoint && find_service(call, ret_end, e) < 0)
         return -1;
-    if (a->service == STORAGE_UNKNOWN)
+    if (a->service == STORAGE_UNKNOWN && !is_remote)
         return err_set(e, ERR_INVALID,
                        "%.200s does not tell whether it has blobs or files; add --from-to, for "
                        "example LocalBlob",
@@ -289,10 +290,10 @@ char *end_text(const struct end *end)
     }
     str_add(&text, end->account->endpoints[a->service]);
     str_add_char(&text, '/');
-    address_encode(&text, a->container);
+    text_percent_path(&text, a->container);
     if (*a->path || a->pattern || a->ends_in_slash)
         str_add_char(&text, '/');
-    address_encode(&text, a->path);
+    text_percent_path(&text, a->path);
     if (*a->path && (a->pattern || a->ends_in_slash))
         str_add_char(&text, '/');
     if (a->pattern)

@@ -21,7 +21,8 @@ void end_close(struct end *end);
 
 /* Understand what was typed and find the account.  service: what the person said it is, or
  * STORAGE_UNKNOWN.  sas: to use when the URL has none; NULL = none.  is_remote:
- * "account/container" is one, too; then an unknown service is found out by looking. */
+ * "account/container" is one, too, whose service is found out by looking; that of a URL may
+ * stay unknown. */
 int end_open(struct call *call,
              const char *text,
              enum storage_service service,

@@ -131,6 +131,11 @@ static int look_at(const struct side_walk *walk,
     return 1;
 }
 
+static bool enters(const struct side_walk *walk, const char *path)
+{
+    return !walk->enters || walk->enters(walk->context, path);
+}
+
 static int walk_folder(struct port *port,
                        const struct side_walk *walk,
                        const char *below,
@@ -159,7 +164,7 @@ static int walk_folder(struct port *port,
             continue;
         if (rc > 0)
             rc = walk->see(walk->context, path, &facts, e);
-        if (rc == 0 && facts.is_folder && walk->is_recursive)
+        if (rc == 0 && facts.is_folder && walk->is_recursive && enters(walk, path))
             rc = walk_folder(port, walk, path, depth + 1, e);
         if (rc != 0)
             return rc;

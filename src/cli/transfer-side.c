@@ -2,6 +2,7 @@
 #include "cli/transfer-side.h"
 
 #include "base/str.h"
+#include "base/text.h"
 #include "cli/storage-account.h"
 #include "cli/storage-wire.h"
 #include "cli/table.h"
@@ -132,10 +133,10 @@ char *side_show(const struct side *side, const char *path)
         return take_ptr(&whole);
     str_addf(&url, "%s/",
              side->account->endpoints[side->kind == SIDE_FILE ? STORAGE_FILE : STORAGE_BLOB]);
-    address_encode(&url, side->container);
+    text_percent_path(&url, side->container);
     if (*whole) {
         str_add_char(&url, '/');
-        address_encode(&url, whole);
+        text_percent_path(&url, whole);
     }
     return str_take(&url);
 }

@@ -91,6 +91,8 @@ struct side_walk {
     bool follows_links;  /* of a local side; else they are passed over */
     const char *pattern; /* for the first part of each path; NULL = any */
     side_see *see;
+    /* Of a local side: is this folder looked into?  NULL = each is. */
+    bool (*enters)(void *context, const char *path);
     void *context;
     void (*pass)(void *context,
                  const char *path,

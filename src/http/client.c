@@ -87,6 +87,19 @@ static int status_of(CURL *curl)
     return (int)status;
 }
 
+/* Called when there is a connection, each time before the request is sent. */
+static int on_send(void *context, char *to, char *from, int to_port, int from_port)
+{
+    struct attempt *at = context;
+
+    (void)to;
+    (void)from;
+    (void)to_port;
+    (void)from_port;
+    at->answer->sends++;
+    return CURL_PREREQFUNC_OK;
+}
+
 static size_t on_head(char *bytes, size_t size, size_t count, void *context)
 {
     struct attempt *at = context;
@@ -248,6 +261,8 @@ static void set_options(struct http_client *client, struct attempt *at, char *er
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
                      (long)((config->silence_timeout_ms + 999) / 1000));
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_send);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, at);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_head);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, at);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
@@ -384,6 +399,7 @@ int http_client_call(struct http_client *client,
     const struct http_client_config *config = &client->config;
     int64_t backoff_ms = config->first_pause_ms;
 
+    ret_answer->sends = 0;
     for (int tries = 0;; tries++, backoff_ms *= 2) {
         struct attempt at = {.call = call, .answer = ret_answer, .curl = client->curl};
         CURLcode code = CURLE_OK;

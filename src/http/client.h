@@ -69,6 +69,10 @@ struct http_call {
 
 struct http_answer {
     int status;
+    /* How often the request went out, also when no answer came.  More than once when it was
+     * tried again, and when a kept connection was closed before the answer: libcurl sends it
+     * again by itself then, and the first may have had its effect. */
+    int sends;
     struct str head; /* header lines of the last answer, CRLF included */
     struct str body;
 };

@@ -20,6 +20,8 @@
  * is. */
 static bool is_framing(struct http_req *req, const char *name, const char *value)
 {
+    if (!strchr("CcTtDdXx", *name))
+        return false;
     if (strcasecmp(name, "Connection") == 0) {
         req->is_close |= http_list_has(value, "close");
         return true;

@@ -191,41 +191,44 @@ static int no_longer(struct err *e)
     return err_reason(e, "ConditionNotMet");
 }
 
-static int make_path(
-    struct mount *mount, struct node *node, const char *name, char **ret_path, struct err *e)
+/* With the tree locked; NULL when the node is no longer there.  The caller frees. */
+static char *path_of(const struct mount *mount, const struct node *node, const char *name)
 {
     auto_str path = {0};
     size_t root_len;
-    bool is_there;
 
     str_add(&path, mount->settings->path);
     if (path.len)
         str_add_char(&path, '/');
     root_len = path.len;
-    pthread_mutex_lock(&mount->tree.lock);
-    is_there = tree_path(node, &path);
-    pthread_mutex_unlock(&mount->tree.lock);
-    if (!is_there)
-        return no_longer(e);
+    if (!tree_path(node, &path))
+        return NULL;
     if (name && path.len > root_len)
         str_add_char(&path, '/');
     if (name)
         str_add(&path, name);
     else if (path.len && path.data[path.len - 1] == '/')
         str_truncate(&path, path.len - 1);
-    *ret_path = str_take(&path);
-    return 0;
-}
-
-int mount_path(struct mount *mount, struct node *node, char **ret_path, struct err *e)
-{
-    return make_path(mount, node, NULL, ret_path, e);
+    return str_take(&path);
 }
 
 int mount_child_path(
     struct mount *mount, struct node *folder, const char *name, char **ret_path, struct err *e)
 {
-    return make_path(mount, folder, name, ret_path, e);
+    char *path;
+
+    pthread_mutex_lock(&mount->tree.lock);
+    path = path_of(mount, folder, name);
+    pthread_mutex_unlock(&mount->tree.lock);
+    if (!path)
+        return no_longer(e);
+    *ret_path = path;
+    return 0;
+}
+
+int mount_path(struct mount *mount, struct node *node, char **ret_path, struct err *e)
+{
+    return mount_child_path(mount, node, NULL, ret_path, e);
 }
 
 char *mount_name(struct mount *mount, struct node *node)
@@ -275,22 +278,57 @@ int mount_refresh(struct mount *mount, struct node *folder, int64_t most_age_ms,
     return rc;
 }
 
-void mount_is_gone(struct mount *mount, struct node *node)
+/* --- what others do --- */
+
+void sighting_done(struct sighting *seen)
 {
-    auto_str path = {0};
-    bool is_news;
+    free(seen->path);
+    free(seen->etag);
+}
+
+int mount_see(struct mount *mount,
+              struct node *node,
+              uint64_t version,
+              struct sighting *ret_seen,
+              struct err *e)
+{
+    auto_sighting seen = {0};
+    bool is_current;
 
     pthread_mutex_lock(&mount->tree.lock);
-    is_news = !node->is_gone;
-    tree_path(node, &path);
-    node->is_gone = true;
-    if (node->parent)
+    is_current = node->version == version;
+    seen.path = path_of(mount, node, NULL);
+    seen.etag = node->etag ? xstrdup(node->etag) : NULL;
+    pthread_mutex_unlock(&mount->tree.lock);
+    if (!seen.path || !is_current)
+        return no_longer(e);
+    ret_seen->path = take_ptr(&seen.path);
+    ret_seen->etag = take_ptr(&seen.etag);
+    return 0;
+}
+
+int mount_is_gone(struct mount *mount,
+                  struct node *node,
+                  const struct sighting *seen,
+                  struct err *e)
+{
+    auto_free char *path = NULL;
+    bool is_ours, is_news;
+
+    pthread_mutex_lock(&mount->tree.lock);
+    path = path_of(mount, node, NULL);
+    is_ours = tree_is_changing(node) || !str_equal(node->etag, seen->etag) ||
+              (path && strcmp(path, seen->path) != 0);
+    is_news = !is_ours && !node->is_gone;
+    node->is_gone = node->is_gone || !is_ours;
+    if (!is_ours && node->parent)
         tree_expire(node->parent);
     pthread_mutex_unlock(&mount->tree.lock);
     if (is_news)
         log_warning("event=changed file=\"%s\" note=\"replaced or removed by somebody else; "
                     "whoever has it open gets ESTALE\"",
-                    str_text(&path));
+                    seen->path);
+    return no_longer(e);
 }
 
 /* --- facts --- */
@@ -365,6 +403,15 @@ void facts_read(const struct http_answer *answer, struct facts *facts)
         facts->mtime_ns = ms * 1000000;
 }
 
+void mount_resized(struct mount *mount, struct node *node, int64_t size_bytes)
+{
+    pthread_mutex_lock(&mount->tree.lock);
+    node->size_bytes = size_bytes;
+    node->mtime_ns = clock_wall_ms() * 1000000;
+    node->changed_ms = clock_mono_ms();
+    pthread_mutex_unlock(&mount->tree.lock);
+}
+
 void mount_wrote(struct mount *mount,
                  struct node *node,
                  const struct facts *facts,
@@ -374,6 +421,7 @@ void mount_wrote(struct mount *mount,
     node_set_facts(node, facts->etag[0] ? facts->etag : NULL, size_bytes,
                    facts->mtime_ns >= 0 ? facts->mtime_ns : clock_wall_ms() * 1000000);
     node->changed_ms = clock_mono_ms();
+    node->is_gone = node->is_gone && !node->parent;
     /* What the kernel holds, it has from the writer. */
     if (node->kernel_version == node->version)
         node->kernel_version++;

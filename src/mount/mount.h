@@ -131,13 +131,34 @@ char *mount_name(struct mount *mount, struct node *node);
 /* With the tree locked. */
 void mount_stat(const struct mount *mount, const struct node *node, struct stat *ret_stat);
 
-/* Somebody else changed or removed it: say so once, and look again. */
-void mount_is_gone(struct mount *mount, struct node *node);
+/* What a node was when a request about it was made. */
+struct sighting {
+    char *path, *etag; /* the latter may be NULL */
+};
+void sighting_done(struct sighting *seen);
+#define auto_sighting __attribute__((cleanup(sighting_done))) struct sighting
+
+/* Fails with ConditionNotMet (ESTALE) when it is of another version by now, or no longer
+ * there. */
+int mount_see(struct mount *mount,
+              struct node *node,
+              uint64_t version,
+              struct sighting *ret_seen,
+              struct err *e);
+
+/* The server no longer has what was seen.  Unless this mount did that meanwhile, somebody else
+ * changed or removed it: say so once, and look again.  Fails always, with ConditionNotMet. */
+int mount_is_gone(struct mount *mount,
+                  struct node *node,
+                  const struct sighting *seen,
+                  struct err *e);
 
 /* Read facts from the head of an answer. */
 void facts_read(const struct http_answer *answer, struct facts *facts);
 /* 2024-01-01T00:00:00.1234567Z, or -1. */
 int64_t facts_parse_time(const char *text);
+/* A writer of this mount made it that long; the server does not know yet. */
+void mount_resized(struct mount *mount, struct node *node, int64_t size_bytes);
 /* The node was written by this mount and is so now. */
 void mount_wrote(struct mount *mount,
                  struct node *node,

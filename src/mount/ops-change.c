@@ -201,6 +201,13 @@ static void take_out(struct mount *mount, struct node *node)
     pthread_mutex_unlock(&mount->tree.lock);
 }
 
+static void begin_change(struct mount *mount, struct node *node)
+{
+    pthread_mutex_lock(&mount->tree.lock);
+    tree_begin_change(node);
+    pthread_mutex_unlock(&mount->tree.lock);
+}
+
 /* In a share, who has a file open goes on with it: it gets another name until he closes it. */
 static int hide(struct mount *mount, struct node *node, const char *path, struct err *e)
 {
@@ -208,6 +215,7 @@ static int hide(struct mount *mount, struct node *node, const char *path, struct
     char name[64];
     auto_free char *hidden = NULL;
     struct facts facts;
+    bool is_closed;
     int rc;
 
     snprintf(name, sizeof(name), ".yardfs-%llx-%llx", (unsigned long long)clock_wall_ms(),
@@ -218,6 +226,7 @@ static int hide(struct mount *mount, struct node *node, const char *path, struct
     if (!parent)
         return 0;
     rc = mount_child_path(mount, parent, name, &hidden, e);
+    begin_change(mount, node);
     if (rc == 0)
         rc = mount->side->move(mount, path, hidden, false, &facts, e);
     pthread_mutex_lock(&mount->tree.lock);
@@ -227,8 +236,12 @@ static int hide(struct mount *mount, struct node *node, const char *path, struct
         if (facts.etag[0])
             node_set_facts(node, facts.etag, node->size_bytes, node->mtime_ns);
     }
+    is_closed = rc == 0 && !node->opens;
+    tree_end_change(&mount->tree, node);
     node_unref(&mount->tree, parent, 1);
     pthread_mutex_unlock(&mount->tree.lock);
+    if (is_closed) /* meanwhile, and nobody comes to remove it */
+        ops_remove_hidden(mount, node);
     return rc;
 }
 
@@ -333,6 +346,24 @@ static int clear_target(struct mount *mount, struct node *target, bool is_folder
                                                                : 0;
 }
 
+/* With the tree locked. */
+static void enter_moved(struct mount *mount,
+                        struct node *node,
+                        struct node *folder,
+                        const char *name,
+                        const struct facts *facts)
+{
+    keep_folder(mount, node);
+    if (node->parent)
+        tree_move(&mount->tree, node, folder, name);
+    if (node->folder && !mount->settings->is_share)
+        forget_below(node);
+    else if (!node->folder && facts->etag[0])
+        node_set_facts(node, facts->etag, node->size_bytes,
+                       mount->settings->is_share || facts->mtime_ns < 0 ? node->mtime_ns
+                                                                        : facts->mtime_ns);
+}
+
 static int move_node(struct mount *mount,
                      struct node *node,
                      struct node *folder,
@@ -341,23 +372,19 @@ static int move_node(struct mount *mount,
 {
     auto_free char *from = NULL, *to = NULL;
     struct facts facts;
+    int rc;
 
     if (writing_flush(mount, node, e) < 0 || mount_path(mount, node, &from, e) < 0 ||
-        mount_child_path(mount, folder, name, &to, e) < 0 ||
-        mount->side->move(mount, from, to, node->folder != NULL, &facts, e) < 0)
+        mount_child_path(mount, folder, name, &to, e) < 0)
         return -1;
+    begin_change(mount, node);
+    rc = mount->side->move(mount, from, to, node->folder != NULL, &facts, e);
     pthread_mutex_lock(&mount->tree.lock);
-    keep_folder(mount, node);
-    if (node->parent)
-        tree_move(&mount->tree, node, folder, name);
-    if (node->folder && !mount->settings->is_share)
-        forget_below(node);
-    else if (!node->folder && facts.etag[0])
-        node_set_facts(node, facts.etag, node->size_bytes,
-                       mount->settings->is_share || facts.mtime_ns < 0 ? node->mtime_ns
-                                                                       : facts.mtime_ns);
+    if (rc == 0)
+        enter_moved(mount, node, folder, name, &facts);
+    tree_end_change(&mount->tree, node);
     pthread_mutex_unlock(&mount->tree.lock);
-    return 0;
+    return rc;
 }
 
 void ops_rename(fuse_req_t req,

@@ -34,7 +34,8 @@ enum {
 
 /* --- reading --- */
 
-/* Read, and once more when the file turned out to be another by now. */
+/* Read, and once more when the file turned out to be another by now: of a share, or because of
+ * what this mount did itself. */
 static int read_parts(struct mount *mount,
                       struct node *node,
                       int64_t offset,
@@ -46,7 +47,6 @@ static int read_parts(struct mount *mount,
 
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         struct node *parent = NULL;
-        bool may_change;
 
         pthread_mutex_lock(&mount->tree.lock);
         ask.version = node->version;
@@ -55,8 +55,9 @@ static int read_parts(struct mount *mount,
         if (reader_read(mount->reader, &ask, parts, ret_errno) == 0)
             return 0;
         pthread_mutex_lock(&mount->tree.lock);
-        may_change = mount->settings->is_share && *ret_errno == ESTALE && !node->is_gone;
-        parent = may_change && node->parent ? node_ref(node->parent) : NULL;
+        tree_wait_for_changes(&mount->tree, node);
+        if (*ret_errno == ESTALE && !node->is_gone && node->parent)
+            parent = node_ref(node->parent);
         pthread_mutex_unlock(&mount->tree.lock);
         if (!parent)
             return -1;
@@ -337,8 +338,7 @@ void ops_mountync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file
     ops_flush(req, ino, fi);
 }
 
-/* A file that was removed while it was open ends with the last who had it so. */
-static void remove_hidden(struct mount *mount, struct node *node)
+void ops_remove_hidden(struct mount *mount, struct node *node)
 {
     auto_free char *path = NULL;
     struct err e = {0};
@@ -371,6 +371,6 @@ void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     ends_hidden = --node->opens == 0 && node->is_hidden;
     pthread_mutex_unlock(&mount->tree.lock);
     if (ends_hidden)
-        remove_hidden(mount, node);
+        ops_remove_hidden(mount, node);
     fuse_reply_err(req, 0);
 }

@@ -168,17 +168,24 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         drop_snapshot(mount, fi->fh);
 }
 
-/* Append the entry at a place: ".", "..", then the children.  Returns its length, which may be
- * more than there is room for. */
-static size_t add_entry(fuse_req_t req,
-                        const struct snapshot *shot,
-                        size_t at,
-                        char *buf,
-                        size_t room,
-                        bool is_plus)
+/* What is at a place: ".", "..", then the children; NULL when it went since.  That must not be
+ * told, for the kernel would take it for a new one. */
+static struct node *entry_at(struct mount *mount, const struct snapshot *shot, size_t at)
+{
+    struct node *node = at < 2 ? shot->folder : shot->children[at - 2];
+
+    if (at >= 2 && node->is_gone) /* replaced by somebody else */
+        node = tree_find(&mount->tree, shot->folder, node->name);
+    if (at >= 2 && node && (node->parent != shot->folder || node->is_gone || node->is_hidden))
+        return NULL;
+    return node;
+}
+
+/* Returns its length, which may be more than there is room for. */
+static size_t
+add_entry(fuse_req_t req, struct node *node, size_t at, char *buf, size_t room, bool is_plus)
 {
     struct mount *mount = ops_mount(req);
-    struct node *node = at < 2 ? shot->folder : shot->children[at - 2];
     const char *name = at == 0 ? "." : at == 1 ? ".." : node->name;
     struct fuse_entry_param entry = {0};
     size_t len;
@@ -204,7 +211,8 @@ static void read_folder(fuse_req_t req, size_t size, off_t offset, uint64_t fh, 
 
     pthread_mutex_lock(&mount->tree.lock);
     for (size_t at = (size_t)offset; at < shot->count + 2; at++) {
-        size_t len = add_entry(req, shot, at, buf + used, size - used, is_plus);
+        struct node *node = entry_at(mount, shot, at);
+        size_t len = node ? add_entry(req, node, at, buf + used, size - used, is_plus) : 0;
 
         if (len > size - used)
             break;

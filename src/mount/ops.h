@@ -80,5 +80,7 @@ void ops_rename(fuse_req_t req,
 /* Make a file and enter it; a reference of the caller's. */
 struct node *
 ops_make_file(struct mount *mount, struct node *folder, const char *name, struct err *e);
+/* A file that was removed while it was open, and has been closed. */
+void ops_remove_hidden(struct mount *mount, struct node *node);
 
 #endif

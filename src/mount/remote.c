@@ -5,24 +5,18 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "core/sharedkey.h"
+#include "core/exchange.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define SERVICE_VERSION "2021-12-02" /* the newest whose every part is in use here */
-
 enum {
-    MOST_HEADERS = 24,
     MOST_IDLE = 32,
     FIRST_PAUSE_MS = 50,
     LONGEST_PAUSE_MS = 2 * 1000,
-    CODE_BYTES = 64,
-    MESSAGE_BYTES = 300,
 };
 
 struct remote {
@@ -113,53 +107,12 @@ static void give_client(struct remote *remote, struct http_client *client)
 
 /* --- what is sent --- */
 
-struct outgoing {
-    struct str url;
-    char *headers[MOST_HEADERS];
-    size_t count;
-};
-
-static void outgoing_done(struct outgoing *out)
-{
-    str_done(&out->url);
-    for (size_t i = 0; i < out->count; i++)
-        free(out->headers[i]);
-}
-#define auto_outgoing __attribute__((cleanup(outgoing_done))) struct outgoing
-
-static void PRINTF_LIKE(2, 3) add_header(struct outgoing *out, const char *format, ...)
-{
-    va_list args;
-
-    if (out->count + 1 >= MOST_HEADERS)
-        abort(); /* our own requests, and none has so many */
-    va_start(args, format);
-    out->headers[out->count++] = xvasprintf(format, args);
-    va_end(args);
-}
-
 static void add_path(struct str *url, const char *path)
 {
     if (!path || !*path)
         return;
-    for (const char *p = path;; p++) {
-        size_t len = strcspn(p, "/");
-        auto_free char *segment = xstrndup(p, len);
-
-        str_add_char(url, '/');
-        text_percent(url, segment);
-        p += len;
-        if (!*p)
-            return;
-    }
-}
-
-static void add_query(struct str *url, const char *query)
-{
-    if (!query || !*query)
-        return;
-    str_add_char(url, strchr(str_text(url), '?') ? '&' : '?');
-    str_add(url, query);
+    str_add_char(url, '/');
+    text_percent_path(url, path);
 }
 
 char *remote_url(const struct remote *remote, const char *path)
@@ -169,71 +122,31 @@ char *remote_url(const struct remote *remote, const char *path)
     str_add(&url, remote->base);
     add_path(&url, path);
     if (remote->auth == REMOTE_SAS)
-        add_query(&url, remote->secret);
+        url_add_query(&url, remote->secret);
     return str_take(&url);
-}
-
-static void
-sign(const struct remote *remote, const struct remote_call *call, struct outgoing *out)
-{
-    struct sharedkey_header headers[MOST_HEADERS];
-    char names[MOST_HEADERS][64];
-    char length[24];
-    const char *path = strchr(strstr(str_text(&out->url), "://") + 3, '/');
-    auto_free char *raw_path = xstrndup(path, strcspn(path, "?"));
-    const char *query = strchr(path, '?');
-    struct sharedkey_request request = {
-        .verb = call->method,
-        .headers = headers,
-        .raw_path = raw_path,
-        .raw_query = query ? query + 1 : "",
-        .account = remote->account,
-    };
-    auto_str text = {0};
-
-    for (size_t i = 0; i < out->count; i++) {
-        const char *line = out->headers[i];
-        size_t len = strcspn(line, ":");
-
-        snprintf(names[i], sizeof(names[i]), "%.*s", (int)len, line);
-        headers[i] =
-            (struct sharedkey_header){names[i], line + len + 1 + strspn(line + len + 1, " ")};
-    }
-    snprintf(length, sizeof(length), "%zu", call->body_len);
-    headers[out->count] = (struct sharedkey_header){"Content-Length", length};
-    request.header_count = out->count + (call->body_len > 0);
-    sharedkey_sign(&request, str_text(&remote->key), remote->key.len, &text);
-    add_header(out, "Authorization: %s", str_text(&text));
 }
 
 static void
 make_outgoing(const struct remote *remote, const struct remote_call *call, struct outgoing *out)
 {
-    char date[CLOCK_HTTP_BYTES];
+    const struct entry_pass pass = {
+        .account = remote->account,
+        .key = remote->auth == REMOTE_KEY ? &remote->key : NULL,
+        .sas = remote->auth == REMOTE_SAS ? remote->secret : NULL,
+        .token = remote->auth == REMOTE_TOKEN ? remote->secret : NULL,
+    };
 
     str_add(&out->url, remote->base);
     add_path(&out->url, call->path);
-    add_query(&out->url, call->query);
+    url_add_query(&out->url, call->query);
     for (size_t i = 0; call->headers && call->headers[i]; i++)
-        add_header(out, "%s", call->headers[i]);
-    add_header(out, "x-ms-version: %s", SERVICE_VERSION);
+        outgoing_add(out, "%s", call->headers[i]);
     if (remote->is_share) {
         /* Otherwise "a." is taken for "a". */
-        add_header(out, "x-ms-allow-trailing-dot: true");
-        add_header(out, "x-ms-source-allow-trailing-dot: true");
+        outgoing_add(out, "x-ms-allow-trailing-dot: true");
+        outgoing_add(out, "x-ms-source-allow-trailing-dot: true");
     }
-    switch (remote->auth) {
-    case REMOTE_KEY:
-        add_header(out, "x-ms-date: %s", clock_format_http(clock_wall_ms(), date));
-        sign(remote, call, out);
-        break;
-    case REMOTE_SAS:
-        add_query(&out->url, remote->secret);
-        break;
-    case REMOTE_TOKEN:
-        add_header(out, "Authorization: Bearer %s", remote->secret);
-        break;
-    }
+    outgoing_seal(out, &pass, call->method, call->body_len, clock_wall_ms());
 }
 
 /* --- failures --- */
@@ -253,6 +166,8 @@ static const struct word {
     {"InsufficientStorage", ENOSPC},   {"InsufficientAccountPermissions", EACCES},
     {"LeaseIdMissing", EBUSY},         {"SharingViolation", EBUSY},
     {"DeletePending", EBUSY},          {"InvalidResourceName", EINVAL},
+    {"InvalidBlockList", ESTALE}, /* somebody else stored the blob: our blocks went with it */
+    {"FeatureNotSupported", ENOTSUP},
 };
 
 static const struct word *find_word(const char *code)
@@ -291,42 +206,14 @@ int remote_errno(const struct err *e)
     }
 }
 
-static void cut_element(const char *body, const char *name, char *buf, size_t room)
-{
-    auto_free char *open = xasprintf("<%s>", name);
-    const char *start = strstr(body, open);
-
-    buf[0] = '\0';
-    if (start) {
-        start += strlen(open);
-        snprintf(buf, room, "%.*s", (int)strcspn(start, "<\r\n"), start);
-    }
-}
-
-static enum err_code code_of_status(int status)
-{
-    for (int code = ERR_INVALID; code < ERR_CODES; code++) {
-        if (err_info((enum err_code)code)->http_status == status)
-            return (enum err_code)code;
-    }
-    return status >= 500 ? ERR_INTERNAL : ERR_INVALID;
-}
-
 static int answer_failed(const struct http_answer *answer, struct err *e)
 {
     auto_free char *header = http_answer_header(answer, "x-ms-error-code");
-    enum err_code code = code_of_status(answer->status);
-    char text[CODE_BYTES], message[MESSAGE_BYTES];
+    struct refusal refusal;
     const struct word *word;
 
-    if (header)
-        snprintf(text, sizeof(text), "%s", header);
-    else
-        cut_element(str_text(&answer->body), "Code", text, sizeof(text));
-    cut_element(str_text(&answer->body), "Message", message, sizeof(message));
-    word = find_word(text);
-    err_set(e, code, "(%s) %s", text[0] ? text : err_info(code)->reason,
-            message[0] ? message : "the storage service refused it");
+    refusal_read(answer->status, header, str_text(&answer->body), &refusal, e);
+    word = find_word(refusal.code);
     return err_reason(e, word ? word->code : NULL);
 }
 
@@ -375,7 +262,7 @@ static int attempt(struct flow *flow, struct http_answer *answer, struct err *e)
 
     make_outgoing(remote, call, &out);
     http.url = str_text(&out.url);
-    answer->status = 0;
+    answer->status = answer->sends = 0;
     if (take_client(remote, &client, e) < 0)
         return -1;
     rc = http_client_call(client, &http, answer, e);
@@ -389,7 +276,7 @@ static bool may_work_later(int status, const struct err *e)
 {
     if (status == 0 || status / 100 == 2)
         return e->code == ERR_BUSY || e->code == ERR_TIMEOUT;
-    return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
+    return refusal_may_pass(status, e->reason);
 }
 
 static void pause_ms(const struct remote *remote, int64_t ms)
@@ -412,6 +299,7 @@ int remote_call(struct remote *remote,
     int64_t wait_ms = FIRST_PAUSE_MS;
     auto_answer mine = {0};
     struct http_answer *answer = ret_answer ? ret_answer : &mine;
+    int sends = 0;
 
     for (int tries = 1;; tries++) {
         struct flow flow = {.remote = remote, .call = call};
@@ -419,8 +307,10 @@ int remote_call(struct remote *remote,
 
         if (atomic_load(&remote->stop))
             return err_set(e, ERR_BUSY, "the mount is being taken down");
-        if (attempt(&flow, answer, &why) == 0 ||
-            (tries > 1 && call->done_errno && remote_errno(&why) == call->done_errno))
+        if (attempt(&flow, answer, &why) == 0)
+            return 0;
+        sends += answer->sends;
+        if (sends > 1 && call->done_errno && remote_errno(&why) == call->done_errno)
             return 0;
         if (!may_work_later(answer->status, &why) || flow.sank ||
             clock_mono_ms() + wait_ms > give_up_ms) {

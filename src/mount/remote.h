@@ -57,12 +57,14 @@ struct remote_call {
      * are collected. */
     int (*sink)(void *context, const void *bytes, size_t len);
     void *sink_context;
-    /* What a second try finds when the first had its effect and only the answer was lost:
-     * ENOENT of a removal, EEXIST of a creation.  Then that is a success.  0 = nothing. */
+    /* What a request that went out twice finds when the first had its effect and only the
+     * answer was lost: ENOENT of a removal, EEXIST of a creation.  Then that is a success, and
+     * the answer's status is that of the refusal.  0 = nothing. */
     int done_errno;
 };
 
-/* 2xx, or failure.  ret_answer must be zeroed or an earlier answer; NULL = not wanted. */
+/* 2xx (but see done_errno), or failure.  ret_answer must be zeroed or an earlier answer; NULL =
+ * not wanted. */
 int remote_call(struct remote *remote,
                 const struct remote_call *call,
                 struct http_answer *ret_answer,

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mount/side-blob.h"
 
-#include "base/clock.h"
+#include "base/crypt.h"
 #include "base/fs.h"
 #include "base/str.h"
 #include "base/text.h"
@@ -23,7 +23,10 @@
 enum {
     PIECE_BYTES = 8 * 1024 * 1024,
     MOST_BLOCKS = 50000, /* the service's limit */
+    MOST_UPLOADS = 4,    /* against others who store the same blob all the time */
 };
+
+#define MARK "x-ms-meta-yardfs" /* metadata of a blob that was stored under a condition */
 
 /* --- the copy --- */
 
@@ -73,15 +76,6 @@ fill_spool(struct mount *mount, struct node *node, int fd, int64_t size, struct 
     return 0;
 }
 
-static void set_size(struct mount *mount, struct node *node, int64_t size_bytes)
-{
-    pthread_mutex_lock(&mount->tree.lock);
-    node->size_bytes = size_bytes;
-    node->mtime_ns = clock_wall_ms() * 1000000;
-    node->changed_ms = clock_mono_ms();
-    pthread_mutex_unlock(&mount->tree.lock);
-}
-
 static int
 truncate_spool(struct mount *mount, struct node *node, int64_t size_bytes, struct err *e)
 {
@@ -90,8 +84,19 @@ truncate_spool(struct mount *mount, struct node *node, int64_t size_bytes, struc
     if (ftruncate(w->fd, size_bytes) < 0)
         return err_sys(e, errno, "could not change the size of a temporary file");
     w->is_dirty = true;
-    set_size(mount, node, size_bytes);
+    mount_resized(mount, node, size_bytes);
     return 0;
+}
+
+/* What is written from now on is a change of what the node is now. */
+static void set_base(struct mount *mount, struct node *node)
+{
+    struct writing *w = node->writing;
+
+    free(w->based_on);
+    pthread_mutex_lock(&mount->tree.lock);
+    w->based_on = node->etag ? xstrdup(node->etag) : NULL;
+    pthread_mutex_unlock(&mount->tree.lock);
 }
 
 int blob_open(
@@ -107,14 +112,12 @@ int blob_open(
     if (!is_new && !truncates) {
         if (fill_spool(mount, node, fd, node->size_bytes, e) < 0)
             return -1;
-        pthread_mutex_lock(&mount->tree.lock);
-        w->based_on = node->etag ? xstrdup(node->etag) : NULL;
-        pthread_mutex_unlock(&mount->tree.lock);
+        set_base(mount, node);
     }
     w->fd = take_fd(&fd);
     w->is_dirty = is_new || truncates;
     if (truncates)
-        set_size(mount, node, 0);
+        mount_resized(mount, node, 0);
     return 0;
 }
 
@@ -141,7 +144,7 @@ int blob_write(struct mount *mount,
         len -= (size_t)put;
     }
     w->is_dirty = true;
-    set_size(mount, node, end > node->size_bytes ? end : node->size_bytes);
+    mount_resized(mount, node, end > node->size_bytes ? end : node->size_bytes);
     return 0;
 }
 
@@ -186,99 +189,169 @@ static int read_piece(int fd, int64_t offset, size_t len, char *bytes, struct er
     return 0;
 }
 
-/* The condition under which the blob may be replaced, as a header; "" = any. */
-static void condition(const struct writing *w, char *buf, size_t room)
+/* One storing of the copy. */
+struct upload {
+    struct mount *mount;
+    const struct writing *writing;
+    const char *path;
+    int64_t size, piece;
+    /* Of its own each time: blocks of two who write one blob are never mixed, and a blob with a
+     * condition tells by it who stored it. */
+    char id[17];
+    /* "If-...: ...", and the id as metadata; NULL twice: any blob may be replaced. */
+    const char *condition, *mark;
+    char condition_text[160], mark_text[48];
+};
+
+static void upload_begin(struct upload *up)
 {
-    buf[0] = '\0';
+    const struct writing *w = up->writing;
+    uint64_t id;
+
+    crypt_random(&id, sizeof(id));
+    snprintf(up->id, sizeof(up->id), "%016" PRIx64, id);
+    if (!w->must_be_new && !w->based_on)
+        return;
     if (w->must_be_new)
-        snprintf(buf, room, "If-None-Match: *");
-    else if (w->based_on)
-        snprintf(buf, room, "If-Match: \"%s\"", w->based_on);
+        snprintf(up->condition_text, sizeof(up->condition_text), "If-None-Match: *");
+    else
+        snprintf(up->condition_text, sizeof(up->condition_text), "If-Match: \"%s\"",
+                 w->based_on);
+    snprintf(up->mark_text, sizeof(up->mark_text), MARK ": %s", up->id);
+    up->condition = up->condition_text;
+    up->mark = up->mark_text;
 }
 
-static int put_whole(struct mount *mount,
-                     struct writing *w,
-                     const char *path,
-                     int64_t size,
-                     struct http_answer *answer,
-                     struct err *e)
+/* When the first of two requests had its effect and only its answer was lost, the condition
+ * refuses the second. */
+static int refusal_of(const struct upload *up)
 {
-    auto_free char *bytes = xmalloc((size_t)size + 1);
-    char when[160];
-    const char *headers[] = {"x-ms-blob-type: BlockBlob", when, NULL};
-    struct remote_call call = {.method = "PUT", .path = path, .headers = headers};
+    return up->writing->must_be_new ? EEXIST : up->condition ? ESTALE : 0;
+}
 
-    condition(w, when, sizeof(when));
-    if (!when[0])
-        headers[1] = NULL;
-    if (read_piece(w->fd, 0, (size_t)size, bytes, e) < 0)
+static int put_whole(const struct upload *up, struct http_answer *answer, struct err *e)
+{
+    auto_free char *bytes = xmalloc((size_t)up->size + 1);
+    const char *headers[] = {"x-ms-blob-type: BlockBlob", up->condition, up->mark, NULL};
+    const struct remote_call call = {
+        .method = "PUT",
+        .path = up->path,
+        .headers = headers,
+        .body = bytes,
+        .body_len = (size_t)up->size,
+        .done_errno = refusal_of(up),
+    };
+
+    if (read_piece(up->writing->fd, 0, (size_t)up->size, bytes, e) < 0)
         return -1;
-    call.body = bytes;
-    call.body_len = (size_t)size;
-    return remote_call(mount->remote, &call, answer, e);
+    return remote_call(up->mount->remote, &call, answer, e);
 }
 
-static void block_id(int64_t index, struct str *out)
+static void block_id(const struct upload *up, int64_t index, struct str *out)
 {
-    char text[16];
+    auto_free char *text = xasprintf("%s%08" PRId64, up->id, index);
 
-    snprintf(text, sizeof(text), "yardfs%08" PRId64, index);
     text_base64(out, text, strlen(text));
 }
 
-static int put_block(struct mount *mount,
-                     struct writing *w,
-                     const char *path,
-                     int64_t index,
-                     int64_t piece,
-                     int64_t size,
-                     struct err *e)
+static int put_block(const struct upload *up, int64_t index, struct err *e)
 {
-    int64_t offset = index * piece, len = size - offset < piece ? size - offset : piece;
-    auto_free char *bytes = xmalloc((size_t)len);
+    int64_t offset = index * up->piece, left = up->size - offset;
+    size_t len = (size_t)(left < up->piece ? left : up->piece);
+    auto_free char *bytes = xmalloc(len);
     auto_str query = {0}, id = {0};
-    struct remote_call call = {.method = "PUT", .path = path};
+    struct remote_call call = {
+        .method = "PUT", .path = up->path, .body = bytes, .body_len = len};
 
-    if (read_piece(w->fd, offset, (size_t)len, bytes, e) < 0)
+    if (read_piece(up->writing->fd, offset, len, bytes, e) < 0)
         return -1;
-    block_id(index, &id);
+    block_id(up, index, &id);
     str_add(&query, "comp=block&blockid=");
     text_percent(&query, str_text(&id));
     call.query = str_text(&query);
-    call.body = bytes;
-    call.body_len = (size_t)len;
-    return remote_call(mount->remote, &call, NULL, e);
+    return remote_call(up->mount->remote, &call, NULL, e);
 }
 
-static int put_blocks(struct mount *mount,
-                      struct writing *w,
-                      const char *path,
-                      int64_t size,
-                      struct http_answer *answer,
-                      struct err *e)
+static int put_blocks(const struct upload *up, struct http_answer *answer, struct err *e)
 {
-    int64_t piece = size / MOST_BLOCKS + 1 > PIECE_BYTES ? size / MOST_BLOCKS + 1 : PIECE_BYTES;
-    char when[160];
-    const char *headers[] = {when, NULL};
+    const char *headers[] = {up->condition, up->mark, NULL};
     struct remote_call call = {
-        .method = "PUT", .path = path, .query = "comp=blocklist", .headers = headers};
+        .method = "PUT",
+        .path = up->path,
+        .query = "comp=blocklist",
+        .headers = headers,
+        .done_errno = refusal_of(up),
+    };
     auto_str xml = {0};
 
     str_add(&xml, "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
-    for (int64_t i = 0; i * piece < size; i++) {
-        if (put_block(mount, w, path, i, piece, size, e) < 0)
+    for (int64_t i = 0; i * up->piece < up->size; i++) {
+        if (put_block(up, i, e) < 0)
             return -1;
-        str_add(&xml, "<Uncommitted>");
-        block_id(i, &xml);
-        str_add(&xml, "</Uncommitted>");
+        /* Not "Uncommitted": a second try may find them committed by the first. */
+        str_add(&xml, "<Latest>");
+        block_id(up, i, &xml);
+        str_add(&xml, "</Latest>");
     }
     str_add(&xml, "</BlockList>");
-    condition(w, when, sizeof(when));
-    if (!when[0])
-        headers[0] = NULL;
     call.body = str_text(&xml);
     call.body_len = xml.len;
-    return remote_call(mount->remote, &call, answer, e);
+    return remote_call(up->mount->remote, &call, answer, e);
+}
+
+/* A request that went out twice was refused: because the first stored it, or because somebody
+ * else was there?  Equal bytes would not tell: two lock files are equal. */
+static int ask_whose(const struct upload *up, struct http_answer *answer, struct err *e)
+{
+    const struct remote_call call = {.method = "HEAD", .path = up->path};
+    auto_free char *mark = NULL;
+    int rc = remote_call(up->mount->remote, &call, answer, e);
+
+    if (rc < 0 && e->code != ERR_NOT_FOUND)
+        return -1;
+    mark = rc == 0 ? http_answer_header(answer, MARK) : NULL;
+    if (mark && str_equal(mark, up->id))
+        return 0;
+    err_set(e, ERR_PRECONDITION, "the blob was stored by somebody else");
+    return err_reason(e, up->writing->must_be_new ? "BlobAlreadyExists" : "ConditionNotMet");
+}
+
+/* Blocks that wait for their list are dropped when somebody else stores the blob: then all of
+ * them are sent again, under the condition if there is one. */
+static int try_to_store(struct upload *up, struct http_answer *answer, struct err *e)
+{
+    for (int tries = 1;; tries++) {
+        int rc;
+
+        upload_begin(up);
+        rc = up->size <= PIECE_BYTES ? put_whole(up, answer, e) : put_blocks(up, answer, e);
+        if (rc == 0 && answer->status / 100 != 2)
+            rc = ask_whose(up, answer, e);
+        if (rc == 0 || tries == MOST_UPLOADS || !e->reason ||
+            !str_equal(e->reason, "InvalidBlockList"))
+            return rc;
+    }
+}
+
+static int
+store(struct upload *up, struct node *node, struct http_answer *answer, struct err *e)
+{
+    struct tree *tree = &up->mount->tree;
+    struct facts facts;
+    int rc;
+
+    pthread_mutex_lock(&tree->lock);
+    tree_begin_change(node);
+    pthread_mutex_unlock(&tree->lock);
+    rc = try_to_store(up, answer, e);
+    if (rc == 0) {
+        facts_read(answer, &facts);
+        mount_wrote(up->mount, node, &facts, up->size);
+    }
+    pthread_mutex_lock(&tree->lock);
+    tree_end_change(tree, node);
+    pthread_mutex_unlock(&tree->lock);
+    return rc;
 }
 
 static bool is_wanted(struct mount *mount, struct node *node)
@@ -294,25 +367,21 @@ static bool is_wanted(struct mount *mount, struct node *node)
 int blob_flush(struct mount *mount, struct node *node, struct err *e)
 {
     struct writing *w = node->writing;
+    struct upload up = {.mount = mount, .writing = w, .size = node->size_bytes};
     auto_free char *path = NULL;
     auto_answer answer = {0};
-    struct facts facts;
-    int64_t size = node->size_bytes;
-    int rc;
 
     if (!w->is_dirty || !is_wanted(mount, node))
         return 0;
     if (mount_path(mount, node, &path, e) < 0)
         return -1;
-    rc = size <= PIECE_BYTES ? put_whole(mount, w, path, size, &answer, e)
-                             : put_blocks(mount, w, path, size, &answer, e);
-    if (rc < 0)
+    up.path = path;
+    up.piece =
+        up.size / MOST_BLOCKS + 1 > PIECE_BYTES ? up.size / MOST_BLOCKS + 1 : PIECE_BYTES;
+    if (store(&up, node, &answer, e) < 0)
         return -1;
-    facts_read(&answer, &facts);
-    mount_wrote(mount, node, &facts, size);
     w->is_dirty = false;
     w->must_be_new = false;
-    free(w->based_on);
-    w->based_on = facts.etag[0] ? xstrdup(facts.etag) : NULL;
+    set_base(mount, node);
     return 0;
 }

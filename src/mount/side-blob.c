@@ -90,28 +90,24 @@ static int fetch(void *context,
                  struct err *e)
 {
     struct mount *mount = context;
-    auto_free char *path = NULL;
+    auto_sighting seen = {0};
     auto_answer answer = {0};
     char range[64], condition[160];
     const char *headers[] = {range, condition, NULL};
     struct remote_call call = {
         .method = "GET", .headers = headers, .sink = take, .sink_context = take_context};
-    int rc = mount_path(mount, node, &path, e);
+    int rc;
 
-    (void)version;
+    if (mount_see(mount, node, version, &seen, e) < 0)
+        return -1;
     snprintf(range, sizeof(range), "x-ms-range: bytes=%" PRId64 "-%" PRId64, first,
              first + len - 1);
-    pthread_mutex_lock(&mount->tree.lock);
-    snprintf(condition, sizeof(condition), "If-Match: \"%s\"", node->etag ? node->etag : "*");
-    pthread_mutex_unlock(&mount->tree.lock);
-    call.path = path;
-    if (rc == 0)
-        rc = remote_call(mount->remote, &call, &answer, e);
-    if (rc < 0 && (e->code == ERR_PRECONDITION || e->code == ERR_NOT_FOUND)) {
-        mount_is_gone(mount, node);
-        err_set(e, ERR_PRECONDITION, "the blob was replaced or removed");
-        err_reason(e, "ConditionNotMet");
-    }
+    snprintf(condition, sizeof(condition), seen.etag ? "If-Match: \"%s\"" : "If-Match: *",
+             seen.etag);
+    call.path = seen.path;
+    rc = remote_call(mount->remote, &call, &answer, e);
+    if (rc < 0 && (e->code == ERR_PRECONDITION || e->code == ERR_NOT_FOUND))
+        return mount_is_gone(mount, node, &seen, e);
     return rc;
 }
 

@@ -179,15 +179,6 @@ void share_close(struct writing *w)
     (void)w;
 }
 
-static void note_size(struct mount *mount, struct node *node, int64_t size_bytes)
-{
-    pthread_mutex_lock(&mount->tree.lock);
-    node->size_bytes = size_bytes;
-    node->mtime_ns = clock_wall_ms() * 1000000;
-    node->changed_ms = clock_mono_ms();
-    pthread_mutex_unlock(&mount->tree.lock);
-}
-
 /* Do the bytes join those that wait? */
 static bool joins(const struct writing *w, int64_t offset, size_t len)
 {
@@ -232,7 +223,7 @@ int share_write(struct mount *mount,
         offset += (int64_t)some;
         len -= some;
     }
-    note_size(mount, node, offset > node->size_bytes ? offset : node->size_bytes);
+    mount_resized(mount, node, offset > node->size_bytes ? offset : node->size_bytes);
     return w->len == PIECE_BYTES ? share_flush(mount, node, e) : 0;
 }
 
@@ -247,7 +238,7 @@ int share_truncate(struct mount *mount, struct node *node, int64_t size_bytes, s
             return -1;
         mount_wrote(mount, node, &facts, size_bytes);
     }
-    note_size(mount, node, size_bytes);
+    mount_resized(mount, node, size_bytes);
     return 0;
 }
 

@@ -88,36 +88,27 @@ static int fetch(void *context,
                  struct err *e)
 {
     struct mount *mount = context;
-    auto_free char *path = NULL, *etag = NULL;
+    auto_sighting seen = {0};
     auto_answer answer = {0};
     char range[64];
     const char *headers[] = {range, NULL};
     struct remote_call call = {
         .method = "GET", .headers = headers, .sink = take, .sink_context = take_context};
     struct facts facts;
-    bool is_current;
     int rc;
 
-    if (mount_path(mount, node, &path, e) < 0)
+    if (mount_see(mount, node, version, &seen, e) < 0)
         return -1;
     snprintf(range, sizeof(range), "x-ms-range: bytes=%" PRId64 "-%" PRId64, first,
              first + len - 1);
-    pthread_mutex_lock(&mount->tree.lock);
-    etag = node->etag ? xstrdup(node->etag) : NULL;
-    is_current = node->version == version;
-    pthread_mutex_unlock(&mount->tree.lock);
-    if (!is_current)
-        return has_changed(e);
-    call.path = path;
+    call.path = seen.path;
     rc = remote_call(mount->remote, &call, &answer, e);
-    if (rc < 0 && e->code == ERR_NOT_FOUND) {
-        mount_is_gone(mount, node);
-        return has_changed(e);
-    }
+    if (rc < 0 && e->code == ERR_NOT_FOUND)
+        return mount_is_gone(mount, node, &seen, e);
     if (rc < 0)
         return answer.status == 416 ? look_again(mount, node, e) : -1;
     facts_read(&answer, &facts);
-    if (etag && str_equal(facts.etag, etag))
+    if (seen.etag && str_equal(facts.etag, seen.etag))
         return 0;
     update(mount, node, &facts);
     return has_changed(e);

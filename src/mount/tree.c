@@ -311,6 +311,33 @@ void tree_move(struct tree *tree, struct node *node, struct node *parent, const 
     enter(parent, node);
 }
 
+void tree_begin_change(struct node *node)
+{
+    node->changes++;
+}
+
+void tree_end_change(struct tree *tree, struct node *node)
+{
+    assert(node->changes > 0);
+    node->changes--;
+    pthread_cond_broadcast(&tree->listed);
+}
+
+bool tree_is_changing(const struct node *node)
+{
+    for (; node; node = node->parent) {
+        if (node->changes)
+            return true;
+    }
+    return false;
+}
+
+void tree_wait_for_changes(struct tree *tree, const struct node *node)
+{
+    while (tree_is_changing(node))
+        pthread_cond_wait(&tree->listed, &tree->lock);
+}
+
 /* --- freshness --- */
 
 static int64_t allowed_age(const struct folder *folder, int64_t most_age_ms)
@@ -408,8 +435,10 @@ static bool takes_row(struct tree *tree, struct node *node, const struct listed 
         node->mtime_ns = row->mtime_ns ? row->mtime_ns : node->mtime_ns;
         return true;
     }
-    if (is_same)
+    if (is_same) {
+        node->is_gone = false;
         return true;
+    }
     if (!tree->is_share)
         return false;
     node->version++;
@@ -417,10 +446,11 @@ static bool takes_row(struct tree *tree, struct node *node, const struct listed 
     return true;
 }
 
-/* What this mount did since the listing began is newer than the listing. */
+/* What this mount did since the listing began is newer than the listing, and what it is about
+ * to do may be in it by half. */
 static bool is_ours(const struct node *node, int64_t began_ms)
 {
-    return node->writing || node->changed_ms >= began_ms ||
+    return node->writing || node->changes || node->changed_ms >= began_ms ||
            (node->folder && node->folder->is_local);
 }
 

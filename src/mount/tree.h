@@ -45,6 +45,7 @@ struct node {
     struct streams *streams;   /* of the reader; NULL = none */
     struct block_owner blocks; /* of the reader */
     int opens;                 /* handles */
+    int changes;               /* of it, or of all below it, that this mount has under way */
     bool is_gone;              /* replaced or removed by somebody else: ESTALE */
     bool is_hidden;            /* removed while open: lives under another name until closed */
 };
@@ -88,7 +89,7 @@ void listed_done(struct listed_rows *rows);
 
 struct tree {
     pthread_mutex_t lock;
-    pthread_cond_t listed; /* a listing ended */
+    pthread_cond_t listed; /* a listing ended, or a change */
     struct node *root;
     struct node nodes; /* head of the ring of all */
     size_t count;
@@ -125,6 +126,14 @@ struct node *tree_add(struct tree *tree, struct node *parent, const char *name, 
 void tree_remove(struct tree *tree, struct node *node);
 /* Move it, over what is at the new place. */
 void tree_move(struct tree *tree, struct node *node, struct node *parent, const char *name);
+
+/* This mount changes the node at the server, or moves it with all that is below it.  Until that
+ * has ended the server's refusals say nothing about others. */
+void tree_begin_change(struct node *node);
+void tree_end_change(struct tree *tree, struct node *node);
+bool tree_is_changing(const struct node *node);
+/* Wait until there is none; lets go of the lock meanwhile. */
+void tree_wait_for_changes(struct tree *tree, const struct node *node);
 
 /* Is the folder's listing at most that old?  A listing that took long may be ten times as old
  * as it took, so that large folders do not spend their time being listed. */

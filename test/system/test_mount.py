@@ -6,6 +6,7 @@ The other side of every check is the yard's own tree on disk, or a request made 
 import contextlib
 import errno
 import hashlib
+import json
 import mmap
 import os
 import pathlib
@@ -22,119 +23,16 @@ import pytest
 
 import storage_wire
 from conftest import SANITIZER
+from mounting import (
+    ACCOUNT, NEEDS_FUSE, ODD_NAMES, Place, failing, make_tree, mounted, tree_of, wait_until, yardfs_of,
+)
 
-pytestmark = [
-    pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="no /dev/fuse here"),
-    pytest.mark.skipif(not shutil.which("fusermount3"), reason="fusermount3 is not installed"),
-]
-
-ACCOUNT = "mountstore"
-FRESH_S = 2  # how long the mounts here believe names; the default is longer
-ODD_NAMES = ["a b", "100%", "a+b", "h#sh", "ümläut-数据", "semi;colon", "it's", "x" * 200]
-BLOB_NAMES = ["q?x", "co:lon", "st*r"]  # a share has no such names
-
-
-class Place:
-    """One account of the yard: requests by hand, and where its files lie."""
-
-    def __init__(self, yard):
-        self.yard = yard
-        self.blobs = storage_wire.open_account(yard, ACCOUNT)
-        self.files = storage_wire.Storage(
-            yard.info["fileUrl"].rstrip("/") + "/" + ACCOUNT, ACCOUNT, self.blobs.key)
-        self.count = 0
-
-    def container(self):
-        self.count += 1
-        name = f"con{self.count}"
-        self.blobs.make_container(name)
-        return name, self.yard.home / "storage" / ACCOUNT / "blob" / name / "tree"
-
-    def share(self):
-        self.count += 1
-        name = f"share{self.count}"
-        answer = self.files.call("PUT", f"/{name}", "restype=share")
-        assert answer.status == 201, answer
-        return name, self.yard.home / "storage" / ACCOUNT / "file" / name / "tree"
+pytestmark = NEEDS_FUSE
 
 
 @pytest.fixture(scope="module")
 def place(yard):
     return Place(yard)
-
-
-def yardfs_of(folder):
-    """The process that serves a folder."""
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"/yardfs") and str(folder).encode() in words:
-            return int(entry.name)
-    return None
-
-
-def wait_until(question, seconds=10, what="it"):
-    end = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < end, f"{what} did not happen within {seconds} s"
-        time.sleep(0.02)
-
-
-def log_of(yard):
-    path = yard.home / "log" / "yardfs.log"
-    return path.read_text(errors="replace") if path.exists() else ""
-
-
-@contextlib.contextmanager
-def mounted(yard, source, *options, fresh=FRESH_S):
-    folder = yard.folder / f"mnt-{random.getrandbits(32):08x}"
-    before = len(log_of(yard))
-    more = [] if fresh is None else ["--fresh-seconds", fresh]
-    yard.run("mount", source, folder, *more, *options)
-    pid = yardfs_of(folder)
-    assert pid
-    try:
-        yield folder
-    finally:
-        if os.path.ismount(folder):
-            yard.run("umount", folder)
-        wait_until(lambda: yardfs_of(folder) is None, what="the end of yardfs")
-        log = log_of(yard)[before:]
-        assert not SANITIZER.search(log), log[:6000]
-        assert "event=unmounted" in log, log[-2000:]
-        folder.rmdir()
-
-
-def tree_of(root):
-    """{path: bytes, or None for a folder}"""
-    found = {}
-    for folder, folders, files in os.walk(root):
-        for name in folders:
-            found[os.path.relpath(os.path.join(folder, name), root)] = None
-        for name in files:
-            path = os.path.join(folder, name)
-            found[os.path.relpath(path, root)] = pathlib.Path(path).read_bytes()
-    return found
-
-
-def make_tree(root, folders=5, files=12, seed=1, names=(*ODD_NAMES, *BLOB_NAMES)):
-    source = random.Random(seed)
-    for i in range(folders):
-        folder = root / f"d{i}" / f"sub {i}"
-        folder.mkdir(parents=True)
-        for j in range(files):
-            (folder / f"f{j:03}").write_bytes(source.randbytes(source.choice([0, 1, 4096, 70000])))
-    for name in names:
-        (root / name).write_bytes(name.encode())
-    (root / "d0" / "larger").write_bytes(source.randbytes(3_000_001))
-
-
-def failing(errno_value, work, *args):
-    with pytest.raises(OSError) as caught:
-        work(*args)
-    assert caught.value.errno == errno_value, caught.value
 
 
 # -- reading a container -----------------------------------------------------------------------
@@ -545,6 +443,62 @@ def test_who_may_not_write_is_told_so(yard, place):
         failing(errno.EACCES, open, folder / "new", "wb")
         failing(errno.EACCES, os.unlink, folder / "file")
         assert tree_of(tree) == {"file": b"x"}
+
+
+# -- the folder itself -----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def bound(yard, source, *options):
+    folder = yard.folder / f"bound-{random.getrandbits(32):08x}"
+    yard.run("mount", "--bind", source, folder, *options)
+    try:
+        yield folder
+    finally:
+        yard.run("umount", folder)
+        assert not os.path.ismount(folder)
+        folder.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may bind")
+def test_on_the_yards_machine_the_folder_itself_can_be_mounted(yard, place):
+    name, tree = place.container()
+    make_tree(tree, folders=2)
+    place.blobs.put(f"/{name}/d0//odd", b"no path")
+    with bound(yard, f"{ACCOUNT}/{name}") as folder:
+        assert os.stat(folder / "a b").st_ino == os.stat(tree / "a b").st_ino
+        assert tree_of(folder) == tree_of(tree)
+        failing(errno.EROFS, open, folder / "new", "wb")
+        row = next(r for r in json.loads(yard.run("mounts", "-o", "json").stdout)
+                   if r["folder"] == str(folder))
+        assert row["type"] == "bind" and row["readOnly"] and row["source"].endswith(f"/{name}/tree")
+    with bound(yard, f"{ACCOUNT}/{name}/d1", "--rw") as folder:
+        (folder / "written").write_bytes(b"by a job")
+        assert place.blobs.call("GET", f"/{name}/d1/written").body == b"by a job"
+    share, tree = place.share()
+    with bound(yard, f"{ACCOUNT}/{share}", "--share") as folder:
+        (folder / "written").write_bytes(b"by a job")
+        assert place.files.call("GET", f"/{share}/written").body == b"by a job"
+        flags = next(line.split()[5] for line in open("/proc/self/mountinfo") if str(folder) in line)
+        assert "nosuid" in flags and "nodev" in flags
+    with bound(yard, f"{ACCOUNT}/{share}", "--share", "--ro") as folder:
+        failing(errno.EROFS, open, folder / "written", "wb")
+    os.symlink("/etc", tree / "link")
+    done = yard.run("mount", "--bind", "--share", f"{ACCOUNT}/{share}/link", yard.folder / "no", check=False)
+    assert done.returncode and not os.path.ismount(yard.folder / "no")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may bind")
+def test_only_the_yards_own_folders_are_bound(yard, place):
+    name, _ = place.container()
+    where = yard.folder / "unbound"
+    sas = storage_wire.service_sas("other", place.blobs.key, name, sp="rl")
+    done = yard.run("mount", "--bind", f"http://127.0.0.1:9/other/{name}?{sas}", where, check=False)
+    assert done.returncode and "data folder" in done.stderr
+    done = yard.run("mount", "--bind", f"{ACCOUNT}/{name}", where, "--cache-mib", 8, check=False)
+    assert done.returncode == 2 and "cache-mib" in done.stderr
+    done = yard.run("mount", "--bind", f"{ACCOUNT}/missing", where, check=False)
+    assert done.returncode and "missing" in done.stderr
 
 
 # -- life ----------------------------------------------------------------------------------------------

@@ -37,7 +37,11 @@ static void every_code_has_a_meaning_outside(void **state)
         assert_int_equal(info->exit_status, table[i].exit_status);
         assert_int_equal(info->retry, table[i].retry);
         assert_non_null(info->reason);
+        if (table[i].code)
+            assert_int_equal(err_code_of_status(info->http_status), table[i].code);
     }
+    assert_int_equal(err_code_of_status(502), ERR_INTERNAL);
+    assert_int_equal(err_code_of_status(418), ERR_INVALID);
 }
 
 static void errno_becomes_a_code_and_its_text_is_appended(void **state)

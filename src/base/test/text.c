@@ -125,6 +125,15 @@ static void percent_leaves_the_unreserved_alone(void **state)
     }
 }
 
+static void percent_of_a_path_keeps_its_slashes(void **state)
+{
+    auto_str out = {0};
+
+    (void)state;
+    text_percent_path(&out, "/a b/\xc3\xbc?//c%/");
+    assert_string_equal(str_text(&out), "/a%20b/%C3%BC%3F//c%25/");
+}
+
 static void percent_decodes_once(void **state)
 {
     static const struct {
@@ -238,6 +247,7 @@ int main(void)
         cmocka_unit_test(base64_round_trips_every_byte_at_every_length),
         cmocka_unit_test(broken_base64_is_refused_and_adds_nothing),
         cmocka_unit_test(percent_leaves_the_unreserved_alone),
+        cmocka_unit_test(percent_of_a_path_keeps_its_slashes),
         cmocka_unit_test(percent_decodes_once),
         cmocka_unit_test(broken_escapes_and_nul_are_refused_and_add_nothing),
         cmocka_unit_test(an_escape_is_not_read_past_the_given_length),

@@ -140,6 +140,7 @@ static void a_request_and_its_answer_arrive_whole(void **state)
         fail_msg("%s", e.msg);
     assert_int_equal(server_stop(&server), 1);
     assert_int_equal(answer.status, 201);
+    assert_int_equal(answer.sends, 1);
     assert_string_equal(str_text(&answer.body), "yes");
     value = http_answer_header(&answer, "x-two");
     assert_string_equal(value, "two");
@@ -230,6 +231,7 @@ static void only_429_and_503_are_tried_again(void **state)
                                           &answer, NULL),
                          0);
         assert_int_equal(server_stop(&server), rows[i].tries);
+        assert_int_equal(answer.sends, rows[i].tries);
         assert_string_equal(str_text(&answer.body), rows[i].tries == 2 ? "ok" : "x");
     }
 }
@@ -277,6 +279,7 @@ static void nobody_there_is_said_after_the_retries(void **state)
         http_client_call(client, &(struct http_call){.method = "GET", .url = url}, &answer, &e),
         -1);
     assert_int_equal(e.code, ERR_BUSY);
+    assert_int_equal(answer.sends, 0);
     assert_non_null(strstr(e.msg, url));
 }
 

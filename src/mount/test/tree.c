@@ -232,6 +232,44 @@ static void folders_that_nobody_uses_are_forgotten(void **state)
     tree_done(&tree);
 }
 
+static void changes_of_a_folder_are_of_all_below_it(void **state)
+{
+    struct tree tree;
+    struct node *folder, *file;
+
+    (void)state;
+    tree_init(&tree, false);
+    folder = tree_add(&tree, tree.root, "folder", true);
+    file = tree_add(&tree, folder, "file", false);
+    assert_false(tree_is_changing(file));
+    tree_begin_change(folder);
+    tree_begin_change(file);
+    assert_true(tree_is_changing(file));
+    assert_false(tree_is_changing(tree.root));
+    tree_end_change(&tree, file);
+    assert_true(tree_is_changing(file));
+    tree_end_change(&tree, folder);
+    assert_false(tree_is_changing(file));
+    tree_wait_for_changes(&tree, file);
+    tree_done(&tree);
+}
+
+static void what_is_listed_again_was_not_gone(void **state)
+{
+    struct tree tree;
+    struct node *node;
+
+    (void)state;
+    tree_init(&tree, false);
+    list(&tree, tree.root, 1000, "file=1");
+    node = tree_find(&tree, tree.root, "file");
+    node->is_gone = true;
+    list(&tree, tree.root, 2000, "file=1");
+    assert_ptr_equal(tree_find(&tree, tree.root, "file"), node);
+    assert_false(node->is_gone);
+    tree_done(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +282,8 @@ int main(void)
         cmocka_unit_test(paths_follow_moves_and_end_with_what_is_cut_off),
         cmocka_unit_test(a_move_replaces_what_is_there),
         cmocka_unit_test(folders_that_nobody_uses_are_forgotten),
+        cmocka_unit_test(changes_of_a_folder_are_of_all_below_it),
+        cmocka_unit_test(what_is_listed_again_was_not_gone),
     };
 
     return cmocka_run_group_tests_name("mount/tree", tests, NULL, NULL);
