@@ -2,11 +2,14 @@
  *
  * A crash between leaves a file longer than its row says.  So does a job that writes to the
  * file through a mount, whose bytes must not be hidden.  The two are told apart by an attribute
- * on the file, "user.yard.append" = "<from> <to>", set before the first byte is written: a file
- * longer than its row, whose row still says <from>, and that is not beyond <to>, has a torn
- * append at its end.  It is not shown (find.c), and the next append cuts it off.  Once the row
- * says <to>, the attribute means nothing.  Where a file system has no attributes, the row's
+ * on the file, "user.yard.append" = "<from> <to> <ns>", set before the first byte is written: a
+ * file longer than its row, whose row still says <from>, and that is not beyond <to>, has a
+ * torn append at its end.  It is not shown (find.c), and the next append cuts it off.  Once the
+ * row says <to>, the attribute means nothing.  Where a file system has no attributes, the row's
  * size holds.
+ *
+ * The kernel sets the time of a write before it writes, and dying may come in between: then
+ * only the time tells of the append, and <ns>, when it began, tells whose time that is.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "storage/blocks.h"
@@ -20,6 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 static int refuse(struct err *e, const char *reason, const char *message)
@@ -42,23 +46,22 @@ check_place(int64_t size, int64_t len, int64_t max_size, int64_t at_offset, stru
 
 static void mark(int fd, int64_t from, int64_t to)
 {
-    char text[64];
+    struct timespec now;
+    char text[80];
 
-    snprintf(text, sizeof(text), "%lld %lld", (long long)from, (long long)to);
-    fsetxattr(fd, "user.yard.append", text, strlen(text), 0);
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(text, sizeof(text), "%lld %lld %lld", (long long)from, (long long)to,
+             (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+    fsetxattr(fd, APPEND_ATTRIBUTE, text, strlen(text), 0);
 }
 
 /* Back to the blob as its row has it, times too, so that it does not seem changed. */
 static void take_back(const struct found *found)
 {
-    const int64_t ns = found->facts.mtime_ns;
-    const struct timespec times[] = {
-        {.tv_nsec = UTIME_OMIT},
-        {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000},
-    };
-
-    if (ftruncate(found->fd, found->facts.size_bytes) == 0)
-        futimens(found->fd, times);
+    if (ftruncate(found->fd, found->facts.size_bytes) < 0)
+        return;
+    facts_set_mtime(found->fd, found->facts.mtime_ns);
+    fremovexattr(found->fd, APPEND_ATTRIBUTE);
 }
 
 /* Add the bytes at the end, on disk. */
@@ -69,9 +72,9 @@ static int add_bytes(struct found *found, struct upload *upload, struct err *e)
 
     if (fstat(found->fd, &st) < 0)
         return err_sys(e, errno, "could not ask for the blob's size");
+    mark(found->fd, from, st.st_size > from + len ? st.st_size : from + len);
     if (st.st_size > from && ftruncate(found->fd, from) < 0)
         return err_sys(e, errno, "could not cut off a torn append");
-    mark(found->fd, from, from + len);
     FAULT("storage.before-append");
     if (copy_range(upload_fd(upload), 0, found->fd, from, len, e) < 0)
         return -1;

@@ -146,7 +146,7 @@ struct blob {
     char *snapshot; /* its time, "" = the blob itself */
     enum blob_type type;
     struct blob_headers headers;
-    json_t *metadata; /* object of strings, never NULL */
+    json_t *metadata; /* object of strings, NULL = none */
     json_t *tags;     /* likewise */
     char *tier;       /* NULL = inferred Hot */
     char etag[24];

@@ -33,7 +33,7 @@ static void note_snapshot(const char *snapshot, void *context)
     s->times[s->count++] = xstrdup(snapshot);
 }
 
-static int find_snapshots(struct blobs *blobs,
+static int read_snapshots(struct blobs *blobs,
                           struct folder *folder,
                           const char *name,
                           struct snapshots *ret,
@@ -44,6 +44,35 @@ static int find_snapshots(struct blobs *blobs,
     if (store_pool_take(blobs->readers, &r, e) < 0)
         return -1;
     return store_each_snapshot(r.db, folder->id, name, note_snapshot, ret, e);
+}
+
+/* The row of a deleted one may linger. */
+static int find_snapshots(struct blobs *blobs,
+                          struct folder *folder,
+                          const char *name,
+                          struct snapshots *ret,
+                          struct err *e)
+{
+    size_t kept = 0;
+
+    if (read_snapshots(blobs, folder, name, ret, e) < 0)
+        return -1;
+    for (size_t i = 0; i < ret->count; i++) {
+        auto_found found = FOUND_NONE;
+        int there = blob_look(blobs, folder, name, ret->times[i], O_PATH, &found, e);
+
+        if (there < 0)
+            return -1;
+        if (there > 0) {
+            char *time = ret->times[kept];
+
+            ret->times[kept++] = ret->times[i];
+            ret->times[i] = time;
+        }
+    }
+    while (ret->count > kept)
+        free(ret->times[--ret->count]);
+    return 0;
 }
 
 /* --- rows first marked, then the file, then the rows --- */
@@ -60,6 +89,7 @@ static int apply_mark(void *context, struct db *db, struct err *e)
     return store_mark_unsettled(db, m->folder->id, m->name, m->snapshot, e);
 }
 
+/* 0 marked, 1 there is no room for it, -1. */
 static int mark(struct blobs *blobs,
                 struct folder *folder,
                 const char *name,
@@ -67,9 +97,27 @@ static int mark(struct blobs *blobs,
                 struct err *e)
 {
     struct mark m = {folder, name, snapshot};
+    struct err why = {0};
 
     FAULT("storage.before-mark");
-    return blobs_write(blobs, apply_mark, &m, e);
+    if (blobs_write(blobs, apply_mark, &m, &why) == 0)
+        return 0;
+    if (why.code == ERR_NO_SPACE)
+        return 1;
+    if (e)
+        *e = why;
+    return -1;
+}
+
+static int unlink_snapshot(struct folder *folder, struct str *path, struct err *e)
+{
+    if (unlinkat(folder->fd, path->data, 0) < 0 && errno != ENOENT)
+        return err_sys(e, errno, "could not remove a snapshot");
+    *strrchr(path->data, '/') = '\0';
+    if (folder_sync(folder, path->data, e) < 0)
+        return -1;
+    unlinkat(folder->fd, path->data, AT_REMOVEDIR);
+    return 0;
 }
 
 static int remove_snapshot(struct blobs *blobs,
@@ -79,17 +127,14 @@ static int remove_snapshot(struct blobs *blobs,
                            struct err *e)
 {
     struct blob_key none = {folder->id, name, snapshot, 0, 0};
+    int rc = mark(blobs, folder, name, snapshot, e);
     auto_str path = {0};
 
     snapshot_path(name, snapshot, &path);
-    if (mark(blobs, folder, name, snapshot, e) < 0)
+    if (rc > 0)
+        rc = unmarked_remove(folder, name, snapshot, false, e);
+    if (rc < 0 || unlink_snapshot(folder, &path, e) < 0)
         return -1;
-    if (unlinkat(folder->fd, path.data, 0) < 0 && errno != ENOENT)
-        return err_sys(e, errno, "could not remove a snapshot");
-    *strrchr(path.data, '/') = '\0';
-    if (folder_sync(folder, path.data, e) < 0)
-        return -1;
-    unlinkat(folder->fd, path.data, AT_REMOVEDIR);
     settle_later(blobs, &none, false);
     return 0;
 }
@@ -107,23 +152,28 @@ static int remove_snapshots(struct blobs *blobs,
     return 0;
 }
 
-static int remove_blob(
-    struct blobs *blobs, struct folder *folder, const char *name, bool has_row, struct err *e)
+static int remove_blob(struct blobs *blobs,
+                       struct folder *folder,
+                       const char *name,
+                       const struct found *found,
+                       struct err *e)
 {
     struct blob_key none = {folder->id, name, "", 0, 0};
-    struct err why = {0};
+    int rc = found->row ? mark(blobs, folder, name, "", e) : 0;
     bool had_staged = false;
 
-    if (has_row && mark(blobs, folder, name, "", &why) < 0 && why.code != ERR_NO_SPACE) {
-        if (e)
-            *e = why;
-        return -1;
-    }
     FAULT("storage.before-unlink");
-    if (tree_remove(folder, name, e) < 0)
+    /* First what is hidden, so that it never shows. */
+    if (rc > 0 && !found->is_odd && tree_remove_odd(folder, name, e) < 0)
+        return -1;
+    if (rc > 0) {
+        rc = unmarked_remove(folder, name, "", found->is_odd, e);
+        tree_prune(folder, name);
+    }
+    if (rc < 0 || tree_remove(folder, name, e) < 0)
         return -1;
     staging_drop(blobs, folder, name, &had_staged);
-    if (has_row || had_staged)
+    if (found->row || had_staged)
         settle_later(blobs, &none, had_staged);
     return 0;
 }
@@ -158,7 +208,7 @@ static int delete_locked(struct blobs *blobs,
         return -1;
     if (choice == SNAPSHOTS_ONLY)
         return 0;
-    return remove_blob(blobs, folder, at->name, found.row != NULL, e);
+    return remove_blob(blobs, folder, at->name, &found, e);
 }
 
 int blobs_delete(struct blobs *blobs,

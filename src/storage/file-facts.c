@@ -54,15 +54,16 @@ bool file_row_holds(const struct file_row *row, const struct file_stat *stat)
            (row->mtime_ns == stat->mtime_ns && row->size_bytes == stat->size_bytes);
 }
 
-/* The ETag of what only the kernel knows.  The time of the change alone would do, if clocks
- * ticked faster than files change. */
+/* The ETag of what only the kernel knows.  The time of the last write alone would do, if clocks
+ * ticked faster than files change.  Not the time of the last change: it cannot be set back, and
+ * a write that was refused must not be seen. */
 static void etag_of_stat(const struct file_stat *stat, char etag[ETAG_BYTES])
 {
     uint64_t mix = (stat->inode * 0x9e3779b97f4a7c15ull) ^
                    ((uint64_t)stat->mtime_ns * 0xff51afd7ed558ccdull) ^
                    ((uint64_t)stat->size_bytes * 0xc4ceb9fe1a85ec53ull);
 
-    etag_format(etag, tick_of_ns(stat->is_directory ? stat->born_ns : stat->ctime_ns));
+    etag_format(etag, tick_of_ns(stat->is_directory ? stat->born_ns : stat->mtime_ns));
     snprintf(etag + strlen(etag), ETAG_BYTES - strlen(etag), "%05X",
              (unsigned int)(stat->is_directory ? 0 : mix >> 44));
 }
@@ -85,7 +86,7 @@ set_version(struct file *file, const struct file_row *row, const struct file_sta
         return;
     }
     etag_of_stat(stat, file->etag);
-    file->modified_ms = (stat->is_directory ? stat->born_ns : stat->ctime_ns) / 1000000;
+    file->modified_ms = (stat->is_directory ? stat->born_ns : stat->mtime_ns) / 1000000;
 }
 
 static void

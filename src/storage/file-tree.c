@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/str.h"
+#include "storage/syncs.h"
 #include "store/file.h"
 
 #include <dirent.h>
@@ -286,9 +287,7 @@ int file_spot_place(struct files *files,
     if (rc)
         return files_fail_sys(e, rc, "could not name a file");
     FAULT("files.after-rename");
-    if (fsync(spot->parent_fd) < 0)
-        return files_fail_sys(e, errno, "could not sync a folder");
-    return 0;
+    return syncs_wait(files->blobs->syncs, spot->parent_fd, e);
 }
 
 /* --- walking --- */

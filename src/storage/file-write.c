@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of files, written in place.
+ *
+ * What may be refused comes first: room for the bytes, then the row where one is to change.  So
+ * a full disk changes neither bytes nor ETag.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "storage/files-internal.h"
 
 #include "base/fault.h"
@@ -6,7 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    SCARCE_BYTES = 64 << 20, /* less room than this may be gone before it is used */
+};
 
 /* An open file with its row, locked. */
 struct opened {
@@ -14,6 +25,7 @@ struct opened {
     struct file_stat stat;
     struct file_row *row;
     struct file_lock lock;
+    bool is_alone; /* locked for writing, not only against it */
 };
 
 static void opened_done(struct opened *opened)
@@ -24,8 +36,17 @@ static void opened_done(struct opened *opened)
 }
 #define auto_opened __attribute__((cleanup(opened_done))) struct opened
 
+static bool is_room_scarce(int fd)
+{
+    struct statvfs st;
+
+    return fstatvfs(fd, &st) == 0 &&
+           (uint64_t)st.f_bavail * (uint64_t)st.f_frsize < SCARCE_BYTES;
+}
+
 /* Parallel ranges of one file do not wait for each other, unless the row has an MD5: it holds
- * only as long as row and file are changed in step. */
+ * only as long as row and file are changed in step.  Nor where room may be lacking: what a
+ * failed attempt did to the times can be undone only as long as nobody else writes. */
 static int open_for_range(struct files *files,
                           const struct share_place *place,
                           const struct file_spot *spot,
@@ -33,15 +54,16 @@ static int open_for_range(struct files *files,
                           struct opened *opened,
                           struct err *e)
 {
-    bool exclusive;
-
     if (file_spot_open(spot, O_RDWR, &opened->fd, &opened->stat, e) < 0 ||
         file_row_find(files, place, &opened->stat, &opened->row, e) < 0)
         return -1;
-    exclusive = keeps_written || (opened->row && opened->row->content_md5);
-    file_lock(files, opened->stat.inode, exclusive, &opened->lock);
+    opened->is_alone = keeps_written || (opened->row && opened->row->content_md5) ||
+                       is_room_scarce(opened->fd);
+    file_lock(files, opened->stat.inode, opened->is_alone, &opened->lock);
     file_row_free(opened->row);
     opened->row = NULL;
+    if (file_stat_of(opened->fd, &opened->stat, e) < 0)
+        return -1;
     return file_row_find(files, place, &opened->stat, &opened->row, e);
 }
 
@@ -88,16 +110,6 @@ static int clear_at(int fd, int64_t len, int64_t offset, struct err *e)
     return 0;
 }
 
-static int put_span(int fd, int64_t offset, const void *bytes, int64_t len, struct err *e)
-{
-    if (!bytes)
-        return clear_at(fd, len, offset, e);
-    /* Room first: on a full disk the span stays as it was. */
-    if (fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, len) < 0 && errno != EOPNOTSUPP)
-        return files_fail_sys(e, errno, "could not make room for a part of a file");
-    return write_at(fd, bytes, len, offset, e);
-}
-
 static int edit_nothing(struct file_row *row, void *context, struct err *e)
 {
     (void)row;
@@ -106,25 +118,75 @@ static int edit_nothing(struct file_row *row, void *context, struct err *e)
     return 0;
 }
 
-/* The file has changed by our doing.  A row that would now disagree with it, or that agrees
- * although it must not, is renewed; otherwise the kernel's times are the new version. */
+/* A row with an MD5 keeps it when a client writes, and so must follow the file; a file that
+ * keeps its time needs a row that tells its versions apart.  Otherwise the time is the version.
+ */
 static int renew_row(struct files *files,
                      const struct file_address *at,
                      struct opened *opened,
-                     bool keeps_written,
+                     struct file_time written,
                      struct err *e)
 {
-    static const struct file_edit edit = {.edit = edit_nothing, .is_ours = true};
-    bool held = opened->row && file_row_holds(opened->row, &opened->stat);
-    bool has_md5 = opened->row && opened->row->content_md5;
+    bool holds = opened->row && file_row_holds(opened->row, &opened->stat);
+    bool keeps_written = written.ns == opened->stat.mtime_ns;
+    const struct file_edit edit = {.edit = edit_nothing, .is_ours = holds};
+    struct file_stat stat;
 
-    if (file_stat_of(opened->fd, &opened->stat, e) < 0)
-        return -1;
-    if (!held || (!has_md5 && !keeps_written))
+    if (!keeps_written && !(holds && opened->row->content_md5))
         return 0;
+    /* The kernel may not keep the time as exactly as we have it. */
+    if (file_set_written(opened->fd, written, e) < 0 || file_stat_of(opened->fd, &stat, e) < 0)
+        return -1;
     file_row_free(opened->row);
     opened->row = NULL;
-    return file_row_edit(files, at, &opened->stat, &edit, &opened->row, e);
+    return file_row_edit(files, at, &stat, &edit, &opened->row, e);
+}
+
+/* All that can be refused. */
+static int prepare(struct files *files,
+                   const struct file_address *at,
+                   struct opened *opened,
+                   int64_t offset,
+                   int64_t len,
+                   bool clears,
+                   struct file_time written,
+                   struct err *e)
+{
+    if (!clears && fallocate(opened->fd, FALLOC_FL_KEEP_SIZE, offset, len) < 0 &&
+        errno != EOPNOTSUPP)
+        return files_fail_sys(e, errno, "could not make room for a part of a file");
+    return renew_row(files, at, opened, written, e);
+}
+
+static int put_span(struct opened *opened,
+                    int64_t offset,
+                    const void *bytes,
+                    int64_t len,
+                    struct file_time written,
+                    struct err *e)
+{
+    int rc = bytes ? write_at(opened->fd, bytes, len, offset, e)
+                   : clear_at(opened->fd, len, offset, e);
+
+    if (rc < 0 || file_set_written(opened->fd, written, e) < 0)
+        return -1;
+    FAULT("files.before-datasync");
+    /* The times too: they are the ETag. */
+    if (fsync(opened->fd) < 0)
+        return files_fail_sys(e, errno, "could not sync a file");
+    FAULT("files.after-datasync");
+    return file_stat_of(opened->fd, &opened->stat, e);
+}
+
+static struct file_time time_of_write(const struct opened *opened, bool keeps_written)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (struct file_time){
+        FILE_TIME_SET,
+        keeps_written ? opened->stat.mtime_ns : (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+    };
 }
 
 int files_put_range(struct files *files,
@@ -140,7 +202,7 @@ int files_put_range(struct files *files,
     auto_place place = SHARE_NOWHERE;
     auto_file_spot spot = FILE_NOWHERE;
     auto_opened opened = {.fd = -1};
-    struct file_time written = {FILE_TIME_NOW, 0};
+    struct file_time written;
 
     if (share_place_open(files, at->account, at->share, &place, e) < 0 ||
         file_spot_find(&place, at, &spot, e) < 0 || file_spot_need(&spot, 0, e) < 0 ||
@@ -149,17 +211,13 @@ int files_put_range(struct files *files,
         file_check_writable(opened.row, e) < 0 ||
         check_span(opened.stat.size_bytes, offset, len, e) < 0)
         return -1;
-    if (keeps_written)
-        written = (struct file_time){FILE_TIME_SET, opened.stat.mtime_ns};
-    if (put_span(opened.fd, offset, bytes, len, e) < 0 ||
-        file_set_written(opened.fd, written, e) < 0)
+    written = time_of_write(&opened, keeps_written);
+    if (prepare(files, at, &opened, offset, len, !bytes, written, e) < 0) {
+        if (opened.is_alone)
+            facts_set_mtime(opened.fd, opened.stat.mtime_ns);
         return -1;
-    FAULT("files.before-datasync");
-    /* The times too: they are the ETag. */
-    if (fsync(opened.fd) < 0)
-        return files_fail_sys(e, errno, "could not sync a file");
-    FAULT("files.after-datasync");
-    if (renew_row(files, at, &opened, keeps_written, e) < 0)
+    }
+    if (put_span(&opened, offset, bytes, len, written, e) < 0)
         return -1;
     *ret_file = file_of(opened.row, &opened.stat, spot.name, spot.parent_inode);
     return 0;

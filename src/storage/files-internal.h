@@ -22,7 +22,7 @@ enum {
     FILE_LOCKS = 256,  /* stripes: far more than threads */
     USAGE_SLOTS = 64,  /* shares whose usage is remembered */
     CASE_FILTERS = 16, /* directories whose names are remembered */
-    FILE_MODE = 0666,  /* whoever mounts a share may write it, as over SMB; */
+    FILE_MODE = 0777,  /* whoever mounts a share may write it and run it, as over SMB; */
     FOLDER_MODE = 0777 /* the data folder itself is closed to others */
 };
 

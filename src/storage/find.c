@@ -25,6 +25,8 @@
 enum {
     MOST_LOOKS = 100, /* at a name that is replaced all the time */
 };
+static const int64_t append_slack_ns = 50000000;   /* files are stamped by a slower clock */
+static const int64_t append_most_ns = 60000000000; /* from its mark to its bytes, at worst */
 
 int not_found(struct err *e)
 {
@@ -72,24 +74,50 @@ static int open_snapshot(struct folder *folder,
     return facts_of(ret->fd, &ret->facts, e) < 0 ? -1 : 1;
 }
 
-/* An append that is under way or was cut off says so on the file: see append.c.  What lies
- * beyond the row's size is then not the blob's. */
+/* What an append says on its file: see append.c. */
+struct append_mark {
+    long long from, to, begun_ns;
+};
+
+/* 1, 0 there is none, -1 there can be none. */
+static int read_mark(int fd, struct append_mark *ret_mark)
+{
+    char self[32], text[80] = "";
+
+    *ret_mark = (struct append_mark){-1, -1, 0};
+    /* By way of /proc, because the descriptor may be of O_PATH. */
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (getxattr(self, APPEND_ATTRIBUTE, text, sizeof(text) - 1) < 0)
+        return errno == ENOTSUP ? -1 : 0;
+    return sscanf(text, "%lld %lld %lld", &ret_mark->from, &ret_mark->to,
+                  &ret_mark->begun_ns) >= 2;
+}
+
+/* An append that is under way or was cut off: what lies beyond the row's size is then not the
+ * blob's, and the time not that of a change. */
+static bool has_torn_append(const struct found *found)
+{
+    const struct blob_row *row = found->row;
+    bool is_longer = found->facts.size_bytes > row->size_bytes;
+    struct append_mark mark;
+    int has_mark = read_mark(found->fd, &mark);
+
+    if (has_mark <= 0)
+        return has_mark < 0 && is_longer;
+    if (mark.from != row->size_bytes || found->facts.size_bytes > mark.to)
+        return false;
+    return is_longer || (found->facts.mtime_ns >= mark.begun_ns - append_slack_ns &&
+                         found->facts.mtime_ns <= mark.begun_ns + append_most_ns);
+}
+
 static void hide_torn_append(struct found *found)
 {
     struct blob_row *row = found->row;
-    char self[32], mark[64] = "";
-    long long from = -1, to = -1;
-    ssize_t len;
 
-    if (row->type != BLOB_APPEND || found->facts.size_bytes <= row->size_bytes)
-        return;
-    /* By way of /proc, because the descriptor may be of O_PATH. */
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", found->fd);
-    len = getxattr(self, "user.yard.append", mark, sizeof(mark) - 1);
-    if (len < 0 && errno != ENOTSUP)
-        return;
-    if (len > 0 && (sscanf(mark, "%lld %lld", &from, &to) != 2 || from != row->size_bytes ||
-                    found->facts.size_bytes > to))
+    if (row->type != BLOB_APPEND || found->facts.size_bytes < row->size_bytes ||
+        (found->facts.size_bytes == row->size_bytes &&
+         found->facts.mtime_ns == row->mtime_ns) ||
+        !has_torn_append(found))
         return;
     found->facts.size_bytes = row->size_bytes;
     found->facts.mtime_ns = row->mtime_ns;
@@ -197,9 +225,9 @@ static json_t *object_of(const char *text)
 {
     json_t *value = NULL;
 
-    if (text && json_parse(text, strlen(text), &value, NULL) == 0)
-        return value;
-    return json_object();
+    if (text)
+        json_parse(text, strlen(text), &value, NULL);
+    return value;
 }
 
 static void copy_row(struct blob *blob, const struct blob_row *row)
@@ -247,10 +275,6 @@ struct blob *blob_of_row(const struct blob_row *row,
         facts_etag(facts, blob->etag);
         blob->modified_ms = facts->mtime_ns / 1000000;
     }
-    if (!blob->metadata)
-        blob->metadata = json_object();
-    if (!blob->tags)
-        blob->tags = json_object();
     return blob;
 }
 

@@ -1,6 +1,9 @@
 /* Page blobs change in place, in pieces of 512 bytes.  A crash may leave a write that was not
  * acknowledged done in part, as on a disk.
  *
+ * What may be refused comes first: room for the bytes, then the row, which says by which time
+ * of the last write the file will be known.  So a full disk changes neither bytes nor ETag.
+ *
  * What holds data is asked of the file system, which knows it by its own blocks; within those,
  * a page of zeros counts as none.
  *
@@ -13,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -44,8 +48,25 @@ static int clear(int fd, int64_t offset, int64_t len, struct err *e)
     return 0;
 }
 
-static int
-write_pages(int fd, int64_t offset, int64_t len, struct upload *upload, struct err *e)
+/* Room for the bytes, and a new time for the file, which is what the row must know it by. */
+static int prepare(
+    int fd, int64_t offset, int64_t len, bool clears, struct facts *ret_facts, struct err *e)
+{
+    struct timespec now;
+
+    if (!clears && fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, len) < 0 && errno != EOPNOTSUPP)
+        return err_sys(e, errno, "could not make room for pages");
+    clock_gettime(CLOCK_REALTIME, &now);
+    facts_set_mtime(fd, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    return facts_of(fd, ret_facts, e);
+}
+
+static int write_pages(int fd,
+                       int64_t offset,
+                       int64_t len,
+                       struct upload *upload,
+                       const struct facts *facts,
+                       struct err *e)
 {
     int rc = upload ? copy_range(upload_fd(upload), 0, fd, offset, len, e)
                     : clear(fd, offset, len, e);
@@ -53,10 +74,36 @@ write_pages(int fd, int64_t offset, int64_t len, struct upload *upload, struct e
     if (rc < 0)
         return -1;
     FAULT("storage.after-pages");
-    /* The times too: a row whose file has another mtime is not believed. */
+    /* The time too: a row whose file has another is not believed. */
+    facts_set_mtime(fd, facts->mtime_ns);
     if (fsync(fd) < 0)
         return err_sys(e, errno, "could not write the pages to disk");
     return 0;
+}
+
+static int put_locked(struct blobs *blobs,
+                      struct folder *folder,
+                      const struct found *found,
+                      struct blob_row *row,
+                      int64_t offset,
+                      int64_t len,
+                      struct upload *upload,
+                      struct err *e)
+{
+    struct facts facts;
+
+    if (prepare(found->fd, offset, len, !upload, &facts, e) < 0) {
+        facts_set_mtime(found->fd, found->facts.mtime_ns);
+        return -1;
+    }
+    row_set_facts(row, &facts);
+    row_touch(blobs, row);
+    free(take_ptr(&row->content_md5)); /* it was of the bytes before */
+    if (row_write(blobs, folder, row, e) < 0) {
+        facts_set_mtime(found->fd, found->facts.mtime_ns);
+        return -1;
+    }
+    return write_pages(found->fd, offset, len, upload, &facts, e);
 }
 
 int blobs_put_pages(struct blobs *blobs,
@@ -89,12 +136,8 @@ int blobs_put_pages(struct blobs *blobs,
     if (offset > blob->size_bytes || len > blob->size_bytes - offset)
         return bad_range(e);
     row = row_of_found(&found, at->name, "");
-    if (write_pages(found.fd, offset, len, upload, e) < 0 || facts_of(found.fd, &facts, e) < 0)
-        return -1;
-    row_set_facts(row, &facts);
-    row_touch(blobs, row);
-    free(take_ptr(&row->content_md5)); /* it was of the bytes before */
-    if (row_write(blobs, f.folder, row, e) < 0)
+    if (put_locked(blobs, f.folder, &found, row, offset, len, upload, e) < 0 ||
+        facts_of(found.fd, &facts, e) < 0)
         return -1;
     if (ret_blob)
         *ret_blob = blob_of_row(row, &facts, false, at->name, "");

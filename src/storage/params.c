@@ -23,12 +23,19 @@ enum {
 
 /* --- plain --- */
 
+/* strcasecmp knows of locales, and costs accordingly.  Most names differ in their first letter.
+ */
+static bool is_name(const char *a, const char *b)
+{
+    return (*a | 32) == (*b | 32) && strcasecmp(a, b) == 0;
+}
+
 const char *storage_header(const struct storage_call *call, const char *name)
 {
     const char *value = NULL;
 
     for (size_t i = 0; i < call->header_count; i++) {
-        if (strcasecmp(call->headers[i].name, name) != 0)
+        if (!is_name(call->headers[i].name, name))
             continue;
         value = !value ? call->headers[i].value
                        : arena_printf(call->arena, "%s,%s", value, call->headers[i].value);
@@ -39,7 +46,7 @@ const char *storage_header(const struct storage_call *call, const char *name)
 const char *storage_query(const struct storage_call *call, const char *name)
 {
     for (size_t i = 0; i < call->param_count; i++)
-        if (strcasecmp(call->params[i].name, name) == 0)
+        if (is_name(call->params[i].name, name))
             return call->params[i].value;
     return NULL;
 }

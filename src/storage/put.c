@@ -1,6 +1,6 @@
 /* New files for names: Put Blob, and what all that replace a blob share.
  *
- * The order is docs/design/storage.md's: the file is on disk, then its row (beside the old one,
+ * The order is docs/design/storage.md's: the file is on disk and its row (beside the old one,
  * with the name marked unsettled), then the rename, then the folder; then the caller may
  * acknowledge, and the old row goes with the next commit.
  *
@@ -121,17 +121,29 @@ int row_write(struct blobs *blobs,
 
 /* --- the swap --- */
 
+/* Bring file and row to disk.  A row without a file harms nobody, and a file in tmp/ neither:
+ * so the two need not wait for each other, only the rename for both. */
+static int make_durable(struct blobs *blobs, struct swap *swap, struct err *e)
+{
+    struct row_change change = {swap->folder, swap->row, swap};
+    struct row_wait wait;
+    int rc;
+
+    FAULT("storage.before-row");
+    blobs_write_begin(blobs, apply_row, &change, &wait);
+    rc = swap->upload ? upload_sync(swap->upload, e) : 0;
+    return blobs_write_end(&wait, rc < 0 ? NULL : e) < 0 ? -1 : rc;
+}
+
 /* 0 done, 1 the spot was taken away meanwhile, -1. */
 static int try_swap(struct blobs *blobs, struct swap *swap, struct err *e)
 {
-    struct row_change change = {swap->folder, swap->row, swap};
     auto_spot spot = {.parent_fd = -1};
 
     if (tree_prepare(swap->folder, swap->name, &spot, e) < 0)
         return -1;
     swap->row->is_odd = spot.is_odd;
-    FAULT("storage.before-row");
-    if (blobs_write(blobs, apply_row, &change, e) < 0) {
+    if (make_durable(blobs, swap, e) < 0) {
         tree_prune(swap->folder, swap->name);
         return -1;
     }
@@ -230,14 +242,15 @@ int blobs_put(struct blobs *blobs,
               struct err *e)
 {
     struct folder *folder = upload_folder(upload);
-    struct swap swap = {.folder = folder, .name = at->name, .tmp = upload_tmp(upload)};
+    struct swap swap = {
+        .folder = folder, .name = at->name, .tmp = upload_tmp(upload), .upload = upload};
     autoptr(blob_row) row = NULL;
     auto_found old = FOUND_NONE;
     struct facts facts;
 
-    if (name_check(at->name, e) < 0 || upload_sync(upload, e) < 0 ||
-        facts_of(upload_fd(upload), &facts, e) < 0)
+    if (name_check(at->name, e) < 0 || facts_of(upload_fd(upload), &facts, e) < 0)
         return -1;
+    upload_md5(upload); /* nobody waits for it under the lock */
     auto_name_lock pthread_mutex_t *lock = name_lock(blobs, folder, at->name);
     if (look_to_replace(blobs, folder, at->name, conditions, &old, e) < 0)
         return -1;

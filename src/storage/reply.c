@@ -81,7 +81,10 @@ void storage_reply_date(struct storage_call *call, const char *name, int64_t wal
 
 void storage_reply_etag(struct storage_call *call, const char *etag, int64_t modified_ms)
 {
-    storage_reply_headerf(call, "ETag", "\"%s\"", etag);
+    char quoted[64];
+
+    snprintf(quoted, sizeof(quoted), "\"%s\"", etag);
+    storage_reply_header(call, "ETag", quoted);
     storage_reply_date(call, "Last-Modified", modified_ms);
 }
 

@@ -15,6 +15,7 @@
 
 struct settle {
     struct db_write write;
+    struct blobs *blobs;
     struct blob_key keep; /* its texts are ours */
     bool staged;
     struct settle *next;
@@ -41,8 +42,11 @@ static int apply_settle(struct db_write *write, struct db *db, struct err *e)
 /* A failure leaves the name unsettled, for the next start. */
 static void settle_is_done(struct db_write *write, const struct err *why)
 {
-    (void)why;
-    settle_free(container_of(write, struct settle, write));
+    struct settle *s = container_of(write, struct settle, write);
+
+    if (why->code != ERR_NONE)
+        s->blobs->has_unsettled = true;
+    settle_free(s);
 }
 
 void settle_later(struct blobs *blobs, const struct blob_key *keep, bool staged)
@@ -50,6 +54,7 @@ void settle_later(struct blobs *blobs, const struct blob_key *keep, bool staged)
     struct settle *s = xcalloc(1, sizeof(*s));
 
     s->write = (struct db_write){.apply = apply_settle, .done = settle_is_done};
+    s->blobs = blobs;
     s->keep = *keep;
     s->keep.name = xstrdup(keep->name);
     s->keep.snapshot = xstrdup(keep->snapshot);
@@ -150,11 +155,31 @@ static int find_unsettled(struct blobs *blobs, struct unsettled **ret_list, stru
     return store_each_unsettled(r.db, note_unsettled, ret_list, e);
 }
 
+/* On a full disk all stays as it is, for the next start. */
+static int commit_settles(struct blobs *blobs, struct unmarked *unmarked, struct err *e)
+{
+    struct err why = {0};
+
+    if (blobs_write(blobs, apply_nothing, NULL, &why) == 0) {
+        if (!blobs->has_unsettled)
+            unmarked_clear(unmarked);
+        return 0;
+    }
+    if (why.code == ERR_NO_SPACE)
+        return 0;
+    if (e)
+        *e = why;
+    return -1;
+}
+
 int settle_all(struct blobs *blobs, struct err *e)
 {
+    struct unmarked unmarked = {.blobs = blobs};
     struct unsettled *list = NULL, *next;
     int rc = find_unsettled(blobs, &list, e);
 
+    if (rc == 0)
+        rc = unmarked_each(&unmarked, note_unsettled, &list, e);
     for (struct unsettled *u = list; u; u = next) {
         if (rc == 0)
             rc = settle_one(blobs, u, e);
@@ -163,5 +188,8 @@ int settle_all(struct blobs *blobs, struct err *e)
         free(u->snapshot);
         free(u);
     }
-    return rc < 0 ? -1 : blobs_write(blobs, apply_nothing, NULL, e);
+    if (rc == 0)
+        rc = commit_settles(blobs, &unmarked, e);
+    free(unmarked.ids);
+    return rc;
 }

@@ -9,9 +9,11 @@
 #ifndef STORAGE_STORAGE_INTERNAL_H
 #define STORAGE_STORAGE_INTERNAL_H
 
+#include "db/writer.h"
 #include "storage/blobs.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 struct blob_row;
@@ -33,7 +35,7 @@ enum {
     TMP_NAME_BYTES = 40,  /* "tmp/" and 16 random bytes in hex, with its NUL */
     ETAG_BYTES = 24,      /* as in struct blob */
     SNAPSHOT_BYTES = 32,  /* 2018-06-06T18:39:26.1234567Z */
-    NAME_LOCKS = 1024,    /* stripes: far more than threads */
+    NAME_LOCKS = 4096,    /* stripes: so many that threads hardly ever meet in one */
     FOLDER_BUCKETS = 256, /* of the table of open containers */
     BLOCK_ID_MOST = 96,   /* base64 of 64 bytes is 88 */
     MOST_BLOCKS = 50000,  /* committed */
@@ -60,6 +62,7 @@ struct blobs {
     struct db_writer *writer;
     struct store_pool *readers;
     struct work_pool *cleaner; /* one thread: removes what is no longer anybody's */
+    struct work_pool *hashers; /* reckon MD5s of large uploads: see hasher.h */
     atomic_bool is_stopping;   /* it stops half-way, too: the next start goes on */
     struct entries_cache *entries;
     struct row_cache *rows;
@@ -75,6 +78,7 @@ struct blobs {
 
     pthread_mutex_t settle_lock; /* also held while submitting, so that order is kept */
     struct settle *settles, **settles_tail;
+    atomic_bool has_unsettled; /* rows that could not be removed, until the next start */
 
     pthread_mutex_t broken_lock;
     void (*broken)(const struct err *why, void *context);
@@ -89,6 +93,19 @@ int blobs_write(struct blobs *blobs,
                 int (*apply)(void *context, struct db *db, struct err *e),
                 void *context,
                 struct err *e);
+/* The same in two steps, with something else to do in between.  Who begins must end. */
+struct row_wait {
+    struct db_write write;
+    int (*apply)(void *context, struct db *db, struct err *e);
+    void *context;
+    sem_t wake;
+    struct err outcome;
+};
+void blobs_write_begin(struct blobs *blobs,
+                       int (*apply)(void *context, struct db *db, struct err *e),
+                       void *context,
+                       struct row_wait *wait);
+int blobs_write_end(struct row_wait *wait, struct err *e);
 /* 100 ns since the year 1: strictly rising within a process.  An ETag is one in hex. */
 int64_t blobs_tick(struct blobs *blobs);
 int64_t tick_to_ms(int64_t tick);
@@ -110,6 +127,27 @@ void settle_later(struct blobs *blobs, const struct blob_key *keep, bool staged)
 void settle_submit(struct blobs *blobs);
 /* Look at every name that a crash left unsettled. */
 int settle_all(struct blobs *blobs, struct err *e);
+
+/* --- unmarked.c: deletes on a full disk --- */
+
+/* Remove the file of a name (or of its snapshot), durably, though there is no room for a mark:
+ * the next start holds all rows of the container against their files. */
+int unmarked_remove(
+    struct folder *folder, const char *name, const char *snapshot, bool is_odd, struct err *e);
+/* The containers where that happened. */
+struct unmarked {
+    struct blobs *blobs;
+    int64_t *ids; /* caller frees */
+    size_t count;
+};
+/* At start: call each for the names (and snapshots) there that have rows and no file. */
+int unmarked_each(
+    struct unmarked *unmarked,
+    void (*each)(int64_t container_id, const char *name, const char *snapshot, void *context),
+    void *context,
+    struct err *e);
+/* Their rows are gone. */
+void unmarked_clear(struct unmarked *unmarked);
 
 /* --- folders.c --- */
 
@@ -168,6 +206,8 @@ struct facts {
     int64_t born_ns, mtime_ns, size_bytes;
 };
 int facts_of(int fd, struct facts *ret_facts, struct err *e);
+/* Set the time of the last write; a failure is seen when the facts are asked for. */
+void facts_set_mtime(int fd, int64_t mtime_ns);
 /* False when that is no regular file. */
 bool facts_from_statx(const struct statx *stx, struct facts *ret_facts);
 void facts_etag(const struct facts *facts, char etag[ETAG_BYTES]);
@@ -215,6 +255,9 @@ void tree_prune(struct folder *folder, const char *name);
 int folder_sync(struct folder *folder, const char *path, struct err *e);
 
 /* --- find.c --- */
+
+/* On a file that is being appended to: see append.c. */
+#define APPEND_ATTRIBUTE "user.yard.append"
 
 /* A blob as it is now: its file, and the row that describes it. */
 struct found {
@@ -275,12 +318,13 @@ int look_to_replace(struct blobs *blobs,
                     struct found *ret_found,
                     struct err *e);
 
-/* A temporary file, synced, that is to become a blob. */
+/* A temporary file that is to become a blob. */
 struct swap {
     struct folder *folder;
     const char *name;
     const char *tmp;
-    struct blob_row *row; /* with the facts of the temporary file */
+    struct upload *upload; /* to be synced while the row is written; NULL = it is synced */
+    struct blob_row *row;  /* with the facts of the temporary file */
     const void *block_list;
     size_t block_list_len;
 };

@@ -125,6 +125,16 @@ int facts_of(int fd, struct facts *ret_facts, struct err *e)
     return 0;
 }
 
+void facts_set_mtime(int fd, int64_t mtime_ns)
+{
+    const struct timespec times[] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = mtime_ns / 1000000000, .tv_nsec = mtime_ns % 1000000000},
+    };
+
+    futimens(fd, times);
+}
+
 /* Errors that say "no blob there", whatever is there instead. */
 static bool says_missing(int errno_value)
 {

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "storage/hasher.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -19,8 +20,9 @@
 enum {
     FLUSH_BYTES =
         8 << 20, /* start writing to disk this early, so that fsync finds little left */
+    LARGE_BYTES = 1 << 20, /* from here on the MD5 is another thread's */
     COPY_BYTES = 1 << 20,
-    MD5_BYTES = 16,
+    MD5_BYTES = HASHER_MD5_BYTES,
 };
 
 struct upload {
@@ -31,6 +33,10 @@ struct upload {
     uint64_t size;
     uint64_t flushed;
     EVP_MD_CTX *md5; /* NULL = not wanted: then it is reckoned from the file if asked for */
+    struct hasher *hasher; /* of a large one: it has md5 then */
+    bool is_synced;
+    struct err
+        failure; /* of bringing it to disk or of reading it: told as often as it is asked */
     bool has_crc;
     uint64_t crc;
     char md5_text[32], crc_text[16]; /* base64, "" = not reckoned yet */
@@ -90,14 +96,24 @@ void upload_expect(struct upload *upload, bool md5, bool crc)
     upload->has_crc = crc;
 }
 
+static void hash(struct upload *upload, const void *bytes, size_t len)
+{
+    if (upload->md5 && upload->size >= LARGE_BYTES)
+        upload->hasher = hasher_new(upload->blobs->hashers, upload->fd, take_ptr(&upload->md5),
+                                    upload->size);
+    if (upload->hasher)
+        hasher_advance(upload->hasher, upload->size + len);
+    else if (upload->md5)
+        EVP_DigestUpdate(upload->md5, bytes, len);
+    if (upload->has_crc)
+        upload->crc = crc64(upload->crc, bytes, len);
+}
+
 int upload_write(struct upload *upload, const void *bytes, size_t len, struct err *e)
 {
     if (fs_write_all(upload->fd, bytes, len, e) < 0)
         return -1;
-    if (upload->md5)
-        EVP_DigestUpdate(upload->md5, bytes, len);
-    if (upload->has_crc)
-        upload->crc = crc64(upload->crc, bytes, len);
+    hash(upload, bytes, len);
     upload->size += len;
     if (upload->size - upload->flushed >= FLUSH_BYTES) {
         /* Only a hint: what fails here fails again in fsync. */
@@ -139,12 +155,17 @@ const char *upload_md5(struct upload *upload)
 
     if (upload->md5_text[0])
         return upload->md5_text;
-    if (!upload->md5) {
+    if (!upload->md5 && !upload->hasher) {
         upload->md5 = EVP_MD_CTX_new();
         EVP_DigestInit_ex(upload->md5, EVP_md5(), NULL);
         read_again(upload, upload->md5, NULL);
     }
-    EVP_DigestFinal_ex(upload->md5, digest, &len);
+    if (upload->hasher) {
+        upload_sync(upload, NULL); /* while the other thread is still at it */
+        hasher_end(upload->hasher, digest, &upload->failure);
+    } else {
+        EVP_DigestFinal_ex(upload->md5, digest, &len);
+    }
     encode(upload->md5_text, sizeof(upload->md5_text), digest, MD5_BYTES);
     return upload->md5_text;
 }
@@ -201,8 +222,14 @@ uint64_t upload_size(const struct upload *upload)
 
 int upload_sync(struct upload *upload, struct err *e)
 {
-    if (fsync(upload->fd) < 0)
-        return err_sys(e, errno, "could not write the upload to disk");
+    if (!upload->is_synced && fsync(upload->fd) < 0)
+        err_sys(&upload->failure, errno, "could not write the upload to disk");
+    upload->is_synced = true;
+    if (upload->failure.code != ERR_NONE) {
+        if (e)
+            *e = upload->failure;
+        return -1;
+    }
     FAULT("storage.after-file-sync");
     return 0;
 }
@@ -233,6 +260,7 @@ void upload_free(struct upload *upload)
         return;
     if (upload->tmp[0])
         unlinkat(upload->folder->fd, upload->tmp, 0);
+    hasher_free(upload->hasher);
     mem_close_fd(&upload->fd);
     EVP_MD_CTX_free(upload->md5);
     folder_drop(upload->blobs, upload->folder);

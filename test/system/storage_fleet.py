@@ -276,13 +276,12 @@ class Writer(threading.Thread):
         answer = client.call(method, f"{CONTAINER}/{quoted(name)}", query, headers, data)
         if self.is_deaf:
             raise ConnectionAbortedError("deaf")
-        if answer.status >= 500:  # then it must not have been done, save perhaps in place
+        if answer.status >= 500:  # then it must not have been done, not even in part
             self.refused.append(answer)
-            if wanted is None or wanted.older is None:
-                thing.doubts.pop()
-            else:
+            thing.doubts.pop()
+            if wanted is not None and wanted.older is not None:
                 now = client.call("GET", f"{CONTAINER}/{quoted(name)}")
-                self.check_one(f"{service} {name}", thing, now, lost_power=True)
+                self.check_one(f"{service} {name}", thing, now)
             return None
         expect(answer.status < 300, "{} {} {}: {}", method, name, query, answer)
         self.acknowledged += 1
@@ -561,8 +560,7 @@ class Fleet:
 
     # -- the check ------------------------------------------------------------------------------
 
-    def check(self, everything=False, was_full=False):
-        """was_full: deletes on a full disk may have left rows without files."""
+    def check(self, everything=False):
         blob, file = self.depot.blob(), self.depot.file()
         for w in self.writers:
             w.check(blob, file, everything)
@@ -572,7 +570,7 @@ class Fleet:
             files.update(w.known("file"))
         self.check_listing(blob, "restype=container&comp=list", blobs, "Blob", "Etag")
         self.check_listing(file, "restype=directory&comp=list", files, "File", None)
-        self.check_disk(blobs, was_full)
+        self.check_disk(blobs)
         blob.close()
         file.close()
 
@@ -600,7 +598,7 @@ class Fleet:
         expect(not wrong, "listed and known differ: {}", dict(sorted(wrong.items())[:5]))
         expect(order == sorted(order, key=str.encode), "the listing is out of order")
 
-    def check_disk(self, known, was_full):
+    def check_disk(self, known):
         """What a scrubber would look at: no row, no file and no temporary file too many.  What is
         on its way to the bin counts for nothing."""
         expect(not os.listdir(self.depot.folder / "tmp"), "temporary files: {}",
@@ -614,6 +612,6 @@ class Fleet:
             rows = [n for (n,) in database.execute("SELECT name FROM blob WHERE snapshot = ''")]
             unsettled = [n for (n,) in database.execute("SELECT name FROM unsettled")]
         expect(not unsettled, "unsettled after a start: {}", unsettled)
-        expect(was_full or len(rows) == len(set(rows)), "several rows of one blob: {}", sorted(rows))
-        expect(set(rows) == set(known) or was_full and set(rows) > set(known), "rows without a blob: {}, blobs without a row: {}",
+        expect(len(rows) == len(set(rows)), "several rows of one blob: {}", sorted(rows))
+        expect(set(rows) == set(known), "rows without a blob: {}, blobs without a row: {}",
                sorted(set(rows) - set(known))[:5], sorted(set(known) - set(rows))[:5])

@@ -145,12 +145,12 @@ def test_a_full_disk_is_said_nothing_is_half_written_and_room_heals_it(new_disk,
     for file in disk.point.glob("ballast*"):
         file.unlink()
     yard.restart()  # so that rows of what failed have been looked at
-    fleet.check(everything=True, was_full=True)
+    fleet.check(everything=True)
     fleet.start()
     assert fleet.wait_acknowledged(60)
     fleet.stop()
     assert not fleet.refused()
     yard.kill9()
     yard.start()
-    fleet.check(everything=True, was_full=True)
+    fleet.check(everything=True)
     yard.stop()

@@ -101,6 +101,38 @@ static void a_torn_append_is_not_shown_and_cut_off_by_the_next(void **state)
     assert_text(s, "log", "12345abc");
 }
 
+/* What dying between the time and the first byte leaves; began_s: before now. */
+static void touch_after_mark(struct scene *s, int began_s)
+{
+    auto_free char *path = scene_path(s, "tree/log");
+    struct timespec now;
+    auto_free char *text = NULL;
+    int fd = open(path, O_WRONLY);
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    text = xasprintf("5 10 %lld", (long long)(now.tv_sec - began_s) * 1000000000 + now.tv_nsec);
+    assert_true(fd >= 0);
+    assert_int_equal(fsetxattr(fd, APPEND_ATTRIBUTE, text, strlen(text), 0), 0);
+    assert_int_equal(futimens(fd, NULL), 0);
+    close(fd);
+}
+
+static void an_append_that_died_before_its_first_byte_leaves_the_etag(void **state)
+{
+    struct scene *s = *state;
+    autoptr(blob) before = NULL, *torn = NULL, *touched = NULL;
+
+    create(s, "log");
+    append_if(s, "log", "12345", -1, -1);
+    before = find(s, "log");
+    touch_after_mark(s, 0);
+    torn = find(s, "log");
+    assert_string_equal(before->etag, torn->etag);
+    touch_after_mark(s, 3600); /* that was somebody else */
+    touched = find(s, "log");
+    assert_string_not_equal(before->etag, touched->etag);
+}
+
 static void what_a_mount_added_is_shown_and_kept(void **state)
 {
     struct scene *s = *state;
@@ -121,6 +153,7 @@ int main(void)
         TEST(conditions_of_place_and_size_are_judged),
         TEST(each_append_has_its_own_etag_which_holds),
         TEST(a_torn_append_is_not_shown_and_cut_off_by_the_next),
+        TEST(an_append_that_died_before_its_first_byte_leaves_the_etag),
         TEST(what_a_mount_added_is_shown_and_kept),
     };
 

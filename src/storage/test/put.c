@@ -253,6 +253,25 @@ static void append_and_page_blobs_begin_empty_and_of_zeros(void **state)
                    "InvalidHeaderValue");
 }
 
+static void numbered_names_do_not_wait_for_each_other(void **state)
+{
+    struct scene *s = *state;
+    auto_folder f = {s->blobs, NULL};
+    pthread_mutex_t *locks[64];
+    int shared = 0;
+
+    assert_int_equal(folder_take(s->blobs, ACCOUNT, CONTAINER, &f.folder, &s->e), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(locks); i++) {
+        auto_free char *name = xasprintf("train/image-%06zu.jpg", i);
+
+        locks[i] = name_lock(s->blobs, f.folder, name);
+        pthread_mutex_unlock(locks[i]);
+        for (size_t j = 0; j < i; j++)
+            shared += locks[j] == locks[i];
+    }
+    assert_true(shared < 8); /* by chance it is one in 4096 of 2016 pairs */
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scene_setup, scene_teardown)
@@ -269,6 +288,7 @@ int main(void)
         TEST(a_name_too_long_or_deep_is_refused),
         TEST(a_missing_container_is_told),
         TEST(append_and_page_blobs_begin_empty_and_of_zeros),
+        TEST(numbered_names_do_not_wait_for_each_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
