@@ -18,6 +18,9 @@ bool db_is_broken(struct db *db);
  */
 bool db_in_transaction(struct db *db);
 
+/* Rows changed since the connection was opened.  The same before and after: nothing was. */
+int64_t db_total_changes(struct db *db);
+
 /* Move the log into the database, unless it is short. */
 int db_checkpoint_when_due(struct db *db, struct err *e);
 

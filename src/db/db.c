@@ -236,6 +236,11 @@ int64_t db_changed_rows(struct db *db)
     return sqlite3_changes64(db->handle);
 }
 
+int64_t db_total_changes(struct db *db)
+{
+    return sqlite3_total_changes64(db->handle);
+}
+
 int64_t db_last_id(struct db *db)
 {
     return sqlite3_last_insert_rowid(db->handle);

@@ -91,52 +91,105 @@ static struct db_write *late_comers(struct db_writer *w, size_t most)
     return late;
 }
 
-/* Undo the refused write and let it record that it was. */
-static int
-undo_one(struct db_writer *w, struct db_write *write, const struct err *why, struct err *e)
+/* True when it was applied; else its outcome says why not. */
+static bool apply_one(struct db_writer *w, struct db_write *write)
 {
-    write->outcome = *why;
-    /* An error that broke the database, or made SQLite undo everything, is everybody's. */
-    if (db_is_broken(w->db) || !db_in_transaction(w->db)) {
-        *e = *why;
-        return -1;
+    struct err why = {.code = ERR_INTERNAL, .msg = "refused without a reason"};
+
+    if (write->apply(write, w->db, &why) != 0) {
+        write->outcome = why;
+        return false;
     }
-    if (db_run(w->db, e, "ROLLBACK TO one", "") < 0)
-        return -1;
-    if (write->refused && write->refused(write, w->db, why) < 0)
+    /* Only what is looked at: an error is half a kilobyte, and most writes have none. */
+    write->outcome.code = ERR_NONE;
+    return true;
+}
+
+/* An error that broke the database, or made SQLite undo everything, is everybody's. */
+static int look_for_loss(struct db_writer *w, const struct db_write *write, struct err *e)
+{
+    if (!db_is_broken(w->db) && db_in_transaction(w->db))
+        return 0;
+    *e = write->outcome;
+    return -1;
+}
+
+/* Whatever the refused write changed is undone: let it record that it was refused. */
+static int record_refusal(struct db_writer *w, struct db_write *write, struct err *e)
+{
+    if (write->refused && write->refused(write, w->db, &write->outcome) < 0)
         return db_failed(w->db, e, "record a refusal");
     return 0;
 }
 
 /* Run one write in its savepoint.  -1 only when the transaction as a whole is lost. */
-static int run_one(struct db_writer *w, struct db_write *write, struct err *e)
+static int run_guarded(struct db_writer *w, struct db_write *write, struct err *e)
 {
-    struct err why = {.code = ERR_INTERNAL, .msg = "refused without a reason"};
-
     if (db_run(w->db, e, "SAVEPOINT one", "") < 0)
         return -1;
-    if (write->apply(write, w->db, &why) == 0)
-        write->outcome = (struct err){0};
-    else if (undo_one(w, write, &why, e) < 0)
+    if (!apply_one(w, write) &&
+        (look_for_loss(w, write, e) < 0 || db_run(w->db, e, "ROLLBACK TO one", "") < 0 ||
+         record_refusal(w, write, e) < 0))
         return -1;
     return db_run(w->db, e, "RELEASE one", "");
+}
+
+/* Run one write without.  1 when it was refused after it had changed something. */
+static int run_bare(struct db_writer *w, struct db_write *write, struct err *e)
+{
+    int64_t changes = db_total_changes(w->db);
+
+    if (apply_one(w, write))
+        return 0;
+    if (look_for_loss(w, write, e) < 0)
+        return -1;
+    return db_total_changes(w->db) != changes ? 1 : record_refusal(w, write, e);
+}
+
+/* All of the group, and those that come meanwhile.  1 when it must be run again, guarded. */
+static int run_writes(struct db_writer *w, struct db_write *group, bool guarded, struct err *e)
+{
+    size_t count = 0;
+
+    if (db_run(w->db, e, "BEGIN IMMEDIATE", "") < 0)
+        return -1;
+    for (struct db_write *write = group; write; write = write->next) {
+        int rc;
+
+        guarded = guarded || !write->is_repeatable;
+        rc = guarded ? run_guarded(w, write, e) : run_bare(w, write, e);
+        if (rc != 0)
+            return rc;
+        count++;
+        if (!write->next)
+            write->next = late_comers(w, w->config.most_per_commit - count);
+    }
+    return 0;
+}
+
+/* A savepoint keeps a copy of every page that is touched within it, a tenth of what a small
+ * write costs, and hardly any write needs it: most succeed, and most refusals come before
+ * anything was changed.  So writes that can be repeated go without; should one of them be
+ * refused after all, the whole group is undone and run again with savepoints. */
+static int run_carefully(struct db_writer *w, struct db_write *group, struct err *e)
+{
+    int rc = run_writes(w, group, false, e);
+
+    if (rc <= 0)
+        return rc;
+    w->generation += 2; /* what was seen within the transaction holds no more */
+    if (db_run(w->db, e, "ROLLBACK", "") < 0)
+        return -1;
+    return run_writes(w, group, true, e);
 }
 
 static int run_group(struct db_writer *w, struct db_write *group, struct err *e)
 {
     int64_t began_us;
-    size_t count = 0;
     int rc;
 
-    if (db_run(w->db, e, "BEGIN IMMEDIATE", "") < 0)
+    if (run_carefully(w, group, e) < 0)
         return -1;
-    for (struct db_write *write = group; write; write = write->next) {
-        if (run_one(w, write, e) < 0)
-            return -1;
-        count++;
-        if (!write->next)
-            write->next = late_comers(w, w->config.most_per_commit - count);
-    }
     FAULT("writer.before-commit");
     began_us = clock_mono_us();
     w->generation++;
@@ -159,6 +212,7 @@ static void look_for_breakage(struct db_writer *w, const struct err *why)
 static void fail_group(struct db_writer *w, struct db_write *group, const struct err *why)
 {
     db_run(w->db, NULL, "ROLLBACK", "");
+    w->generation += 2;
     for (struct db_write *write = group; write; write = write->next)
         write->outcome = *why;
     look_for_breakage(w, why);
@@ -181,11 +235,18 @@ static void count(struct db_writer *w, struct db_write *group, bool is_committed
 
 static void tell(struct db_write *group)
 {
+    static const struct err ok;
+
     for (struct db_write *write = group, *next; write; write = next) {
-        struct err outcome = write->outcome;
+        struct err why;
 
         next = write->next; /* done() may free the write */
-        write->done(write, &outcome);
+        if (write->outcome.code == ERR_NONE) {
+            write->done(write, &ok);
+            continue;
+        }
+        why = write->outcome;
+        write->done(write, &why);
     }
 }
 

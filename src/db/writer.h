@@ -1,10 +1,9 @@
 /* writer.h - the one thread that writes, and the one fsync that many requests share.
  *
  * Everybody hands in a struct db_write.  The writer takes what has gathered since its last
- * commit, opens one transaction, runs each write in a savepoint of its own (so that a refused
- * one leaves nothing behind and harms no other), takes in whatever came meanwhile, commits
- * once, and then tells each its outcome. While the disk syncs, the next group gathers: the more
- * clients, the larger the groups.
+ * commit, opens one transaction, runs each write (a refused one leaves nothing behind and harms
+ * no other), takes in whatever came meanwhile, commits once, and then tells each its outcome.
+ * While the disk syncs, the next group gathers: the more clients, the larger the groups.
  *
  * Invariants:
  *  1. done() with ERR_NONE is called only after the commit that holds the write is on disk.
@@ -19,6 +18,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +36,9 @@ struct db_write {
     void (*done)(struct db_write *write, const struct err *why);
     struct db_write *next; /* private */
     struct err outcome;    /* private */
+    /* apply may be called again after what it changed was undone, and does the same then.  Such
+     * writes are cheaper: see writer.c. */
+    bool is_repeatable;
 };
 
 struct db_writer_config {

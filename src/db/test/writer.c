@@ -127,7 +127,7 @@ static void writes_share_commits_and_all_are_kept(void **state)
     (void)state;
     assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
     for (int i = 0; i < COUNT; i++) {
-        numbers[i] = (struct number){{insert, NULL, told, NULL, {0}}, i + 1, false, &m};
+        numbers[i] = (struct number){{insert, NULL, told, NULL, {0}, false}, i + 1, false, &m};
         db_writer_submit(writer, &numbers[i].write);
     }
     wait_all(&m);
@@ -143,10 +143,10 @@ static void a_refused_write_leaves_nothing_and_harms_no_neighbour(void **state)
 {
     struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 4, 0, 0};
     struct number numbers[] = {
-        {{insert, NULL, told, NULL, {0}}, 1, false, &m},
-        {{insert, NULL, told, NULL, {0}}, 2, true, &m},
-        {{insert, note_refusal, told, NULL, {0}}, 3, true, &m},
-        {{insert, NULL, told, NULL, {0}}, 1, false, &m}, /* breaks the primary key */
+        {{insert, NULL, told, NULL, {0}, false}, 1, false, &m},
+        {{insert, NULL, told, NULL, {0}, false}, 2, true, &m},
+        {{insert, note_refusal, told, NULL, {0}, false}, 3, true, &m},
+        {{insert, NULL, told, NULL, {0}, false}, 1, false, &m}, /* breaks the primary key */
     };
     struct db_writer_config config = {0};
     struct db_writer *writer = NULL;
@@ -166,6 +166,112 @@ static void a_refused_write_leaves_nothing_and_harms_no_neighbour(void **state)
     remove_place(&place);
 }
 
+/* Repeatable writes that gather behind the first, which waits until all are handed in. */
+struct turns {
+    struct number number;
+    pthread_barrier_t *all_in; /* of the first */
+    bool fail_before, fail_after;
+    int runs;
+};
+
+static int take_turn(struct db_write *write, struct db *db, struct err *e)
+{
+    struct turns *t = container_of(write, struct turns, number.write);
+
+    if (t->runs++ == 0 && t->all_in)
+        pthread_barrier_wait(t->all_in);
+    if (t->fail_before)
+        return err_set(e, ERR_CONFLICT, "not at all");
+    if (db_run(db, e, "INSERT INTO t (n) VALUES (?)", "i", t->number.n) < 0)
+        return -1;
+    return t->fail_after ? err_set(e, ERR_CONFLICT, "changed my mind") : 0;
+}
+
+static void run_turns(struct place *place, struct turns *turns, size_t count, struct meeting *m)
+{
+    struct db_writer_config config = {0};
+    struct db_writer_counts counts;
+    struct db_writer *writer = NULL;
+    pthread_barrier_t all_in;
+
+    pthread_barrier_init(&all_in, NULL, 2);
+    turns[0].all_in = &all_in;
+    m->left = (int)count;
+    assert_int_equal(db_writer_new(open_place(place), &config, &writer, NULL), 0);
+    for (size_t i = 0; i < count; i++) {
+        bool is_repeatable = turns[i].number.write.is_repeatable;
+
+        turns[i].number.write =
+            (struct db_write){take_turn, note_refusal, told, NULL, {0}, is_repeatable};
+        turns[i].number.n = (int64_t)i + 1;
+        turns[i].number.meeting = m;
+        db_writer_submit(writer, &turns[i].number.write);
+    }
+    pthread_barrier_wait(&all_in);
+    wait_all(m);
+    db_writer_counts(writer, &counts);
+    assert_int_equal(counts.commits, 1);
+    db_writer_free(writer);
+    pthread_barrier_destroy(&all_in);
+}
+
+#define REPEATABLE .number.write.is_repeatable = true
+
+static void a_refusal_before_any_change_repeats_nobody(void **state)
+{
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
+    struct turns turns[] = {{REPEATABLE}, {REPEATABLE, .fail_before = true}, {REPEATABLE}};
+    struct place place;
+
+    (void)state;
+    run_turns(&place, turns, ARRAY_SIZE(turns), &m);
+    for (size_t i = 0; i < ARRAY_SIZE(turns); i++)
+        assert_int_equal(turns[i].runs, 1);
+    assert_int_equal(m.ok, 2);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n IN (1, -2, 3)"), 3);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t"), 3);
+    remove_place(&place);
+}
+
+static void a_refusal_after_a_change_runs_the_group_again_without_it(void **state)
+{
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
+    struct turns turns[] = {
+        {REPEATABLE}, {REPEATABLE, .fail_before = true}, {REPEATABLE, .fail_after = true},
+        {REPEATABLE}, {REPEATABLE, .fail_after = true},  {.fail_after = true},
+    };
+    static const int runs[] = {2, 2, 2, 1, 1, 1};
+    struct place place;
+
+    (void)state;
+    run_turns(&place, turns, ARRAY_SIZE(turns), &m);
+    for (size_t i = 0; i < ARRAY_SIZE(turns); i++)
+        assert_int_equal(turns[i].runs, runs[i]);
+    assert_int_equal(m.ok, 2);
+    assert_int_equal(m.refused, 4);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n IN (1, 4)"), 2);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n IN (-2, -3, -5, -6)"),
+                     4);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t"), 6);
+    remove_place(&place);
+}
+
+static void a_write_that_cannot_be_repeated_is_not(void **state)
+{
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
+    struct turns turns[] = {
+        {REPEATABLE}, {.fail_after = false}, {REPEATABLE, .fail_after = true}};
+    struct place place;
+
+    (void)state;
+    run_turns(&place, turns, ARRAY_SIZE(turns), &m);
+    for (size_t i = 0; i < ARRAY_SIZE(turns); i++)
+        assert_int_equal(turns[i].runs, 1);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t WHERE n IN (1, 2, -3)"), 3);
+    assert_int_equal(scalar(place.path, "SELECT count(*) FROM t"), 3);
+    remove_place(&place);
+}
+
 /* A write of more bytes than the database may hold. */
 static int insert_too_much(struct db_write *write, struct db *db, struct err *e)
 {
@@ -177,8 +283,8 @@ static int insert_too_much(struct db_write *write, struct db *db, struct err *e)
 static void a_full_disk_fails_writes_with_its_reason_and_the_next_one_fits(void **state)
 {
     struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 1, 0, 0};
-    struct number too_much = {{insert_too_much, NULL, told, NULL, {0}}, 1, false, &m};
-    struct number small = {{insert, NULL, told, NULL, {0}}, 2, false, &m};
+    struct number too_much = {{insert_too_much, NULL, told, NULL, {0}, false}, 1, false, &m};
+    struct number small = {{insert, NULL, told, NULL, {0}, false}, 2, false, &m};
     struct db_writer_config config = {0};
     struct db_writer *writer = NULL;
     struct place place;
@@ -213,7 +319,7 @@ static void the_generation_moves_with_each_commit_and_rests_at_even_numbers(void
     before = db_writer_generation(writer);
     assert_int_equal(before % 2, 0);
     for (int i = 1; i <= 3; i++) {
-        struct number number = {{insert, NULL, told, NULL, {0}}, i, false, &m};
+        struct number number = {{insert, NULL, told, NULL, {0}, false}, i, false, &m};
 
         m.left = 1;
         db_writer_submit(writer, &number.write);
@@ -248,7 +354,7 @@ static void the_log_is_moved_into_the_database_once_it_is_long(void **state)
     assert_int_equal(db_script(db, "CREATE TABLE fat (x)", NULL), 0);
     assert_int_equal(db_writer_new(db, &config, &writer, NULL), 0);
     for (int i = 1; i <= COUNT; i++) {
-        struct number number = {{insert_fat, NULL, told, NULL, {0}}, i, false, &m};
+        struct number number = {{insert_fat, NULL, told, NULL, {0}, false}, i, false, &m};
 
         if (i == COUNT / 2) {
             assert_int_equal(stat(place.path, &file), 0);
@@ -309,6 +415,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_share_commits_and_all_are_kept),
         cmocka_unit_test(a_refused_write_leaves_nothing_and_harms_no_neighbour),
+        cmocka_unit_test(a_refusal_before_any_change_repeats_nobody),
+        cmocka_unit_test(a_refusal_after_a_change_runs_the_group_again_without_it),
+        cmocka_unit_test(a_write_that_cannot_be_repeated_is_not),
         cmocka_unit_test(a_full_disk_fails_writes_with_its_reason_and_the_next_one_fits),
         cmocka_unit_test(the_generation_moves_with_each_commit_and_rests_at_even_numbers),
         cmocka_unit_test(the_log_is_moved_into_the_database_once_it_is_long),
