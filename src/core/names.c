@@ -83,6 +83,12 @@ int names_check(enum resource_kind kind, const char *name, struct err *e)
         return check_short("workspaceName", name, "-_", e);
     case RESOURCE_EXPERIMENT:
         return check_short("experimentName", name, "-_", e);
+    case RESOURCE_CLUSTER:
+        return check_short("clusterName", name, "-_", e);
+    case RESOURCE_FILE_SERVER:
+        return check_short("fileServerName", name, "-_", e);
+    case RESOURCE_JOB:
+        return check_short("jobName", name, "-_", e);
     case RESOURCE_KINDS:
         break;
     }

@@ -26,9 +26,11 @@ enum operation_event {
     OPERATION_EVENTS,
 };
 
-/* What has to be done.  One kind now; those of clusters and jobs join it. */
+/* What has to be done. */
 enum operation_kind {
     OPERATION_DELETE_RESOURCE,
+    OPERATION_CREATE_RESOURCE, /* done as soon as it is recorded; clients want to poll it */
+    OPERATION_TERMINATE_JOB,
     OPERATION_KINDS,
 };
 

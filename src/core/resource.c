@@ -20,7 +20,33 @@ static const struct resource_kind_info infos[RESOURCE_KINDS] = {
                             "/providers/Microsoft.BatchAI/workspaces/", "WorkspaceNotFound"},
     [RESOURCE_EXPERIMENT] = {"experiment", "Microsoft.BatchAI/workspaces/experiments",
                              "/experiments/", "ExperimentNotFound"},
+    [RESOURCE_CLUSTER] = {"cluster", "Microsoft.BatchAI/workspaces/clusters", "/clusters/",
+                          "ClusterNotFound"},
+    [RESOURCE_FILE_SERVER] = {"file server", "Microsoft.BatchAI/workspaces/fileservers",
+                              "/fileservers/", "FileServerNotFound"},
+    [RESOURCE_JOB] = {"job", "Microsoft.BatchAI/workspaces/experiments/jobs", "/jobs/",
+                      "JobNotFound"},
 };
+
+enum resource_kind resource_parent_kind(enum resource_kind kind)
+{
+    switch (kind) {
+    case RESOURCE_STORAGE_ACCOUNT:
+    case RESOURCE_WORKSPACE:
+        return RESOURCE_GROUP;
+    case RESOURCE_EXPERIMENT:
+    case RESOURCE_CLUSTER:
+    case RESOURCE_FILE_SERVER:
+        return RESOURCE_WORKSPACE;
+    case RESOURCE_JOB:
+        return RESOURCE_EXPERIMENT;
+    case RESOURCE_GROUP:
+    case RESOURCE_KINDS:
+        break;
+    }
+    assert(!"groups hang on nothing");
+    return RESOURCE_GROUP;
+}
 
 const struct resource_kind_info *resource_kind_info(enum resource_kind kind)
 {
@@ -146,6 +172,35 @@ char *resource_dollar_path(struct arena *arena, const char *arm_id)
             str_add_char(&out, '$');
         str_add_len(&out, name, len);
     }
+}
+
+char *resource_output_segment(struct arena *arena, const char *arm_id, const char *uuid)
+{
+    size_t subscription_len, group_len, len;
+    const char *subscription = segment(arm_id, 1, &subscription_len);
+    const char *group = segment(arm_id, 3, &group_len);
+    const char *rest = segment(arm_id, 6, &len); /* "workspaces/..." */
+
+    return arena_printf(arena, "%.*s/%.*s/%s/%s", (int)subscription_len, subscription,
+                        (int)group_len, group, rest, uuid);
+}
+
+char *resource_name_above(struct arena *arena, const char *arm_id, size_t levels)
+{
+    size_t end = strlen(arm_id), start;
+
+    for (;; levels--) {
+        for (start = end; start > 0 && arm_id[start - 1] != '/'; start--)
+            continue;
+        if (levels == 0 || start < 2)
+            break;
+        /* Over the collection's name, to the end of the parent's. */
+        for (end = start - 1; end > 0 && arm_id[end - 1] != '/'; end--)
+            continue;
+        end = end ? end - 1 : 0;
+    }
+    return arena_strndup(arena, levels == 0 ? arm_id + start : "",
+                         levels == 0 ? end - start : 0);
 }
 
 char *resource_group_part(struct arena *arena, const char *arm_id)

@@ -25,6 +25,9 @@ enum resource_kind {
     RESOURCE_STORAGE_ACCOUNT,
     RESOURCE_WORKSPACE,
     RESOURCE_EXPERIMENT,
+    RESOURCE_CLUSTER,
+    RESOURCE_FILE_SERVER,
+    RESOURCE_JOB,
     RESOURCE_KINDS,
 };
 
@@ -51,6 +54,8 @@ struct resource_kind_info {
     const char *not_found; /* the wire's word when it is missing */
 };
 
+/* What a resource of that kind hangs on; not for groups. */
+enum resource_kind resource_parent_kind(enum resource_kind kind);
 const struct resource_kind_info *resource_kind_info(enum resource_kind kind);
 int resource_kind_parse(const char *noun, enum resource_kind *ret_kind, struct err *e);
 
@@ -91,6 +96,11 @@ char *resource_child_id(struct arena *arena,
 char *resource_key(struct arena *arena, const char *arm_id);
 /* The parts of an id that a client reads: "S$G$workspace$experiment". */
 char *resource_dollar_path(struct arena *arena, const char *arm_id);
+/* Where what a cluster or job writes lies: "S/G/workspaces/W/experiments/E/jobs/J/<uuid>". */
+char *resource_output_segment(struct arena *arena, const char *arm_id, const char *uuid);
+/* The name n levels above the last of an id: 0 the resource's own, 1 its parent's, ...; "" when
+ * there is none. */
+char *resource_name_above(struct arena *arena, const char *arm_id, size_t levels);
 /* The group part of an id or key, "" when it has none; in the arena. */
 char *resource_group_part(struct arena *arena, const char *arm_id);
 

@@ -34,6 +34,10 @@ static const struct kind_row {
      "InvalidResourceName"},
     {RESOURCE_EXPERIMENT, 1, 64, "AZ-_", ".()/ %:\\\"\n", "experimentName",
      "InvalidResourceName"},
+    {RESOURCE_CLUSTER, 1, 64, "AZ-_", ".()/ %:\\\"\n", "clusterName", "InvalidResourceName"},
+    {RESOURCE_FILE_SERVER, 1, 64, "AZ-_", ".()/ %:\\\"\n", "fileServerName",
+     "InvalidResourceName"},
+    {RESOURCE_JOB, 1, 64, "AZ-_", ".()/ %:\\\"\n", "jobName", "InvalidResourceName"},
 };
 
 static void accept_name(enum resource_kind kind, const char *name)

@@ -109,6 +109,12 @@ static void ids_are_built_from_their_parents(void **state)
         {RESOURCE_WORKSPACE, GROUP, "Work", WORKSPACE, "Microsoft.BatchAI/workspaces"},
         {RESOURCE_EXPERIMENT, WORKSPACE, "Try", EXPERIMENT,
          "Microsoft.BatchAI/workspaces/experiments"},
+        {RESOURCE_CLUSTER, WORKSPACE, "c", WORKSPACE "/clusters/c",
+         "Microsoft.BatchAI/workspaces/clusters"},
+        {RESOURCE_FILE_SERVER, WORKSPACE, "f", WORKSPACE "/fileservers/f",
+         "Microsoft.BatchAI/workspaces/fileservers"},
+        {RESOURCE_JOB, EXPERIMENT, "j", EXPERIMENT "/jobs/j",
+         "Microsoft.BatchAI/workspaces/experiments/jobs"},
     };
     autoptr(arena) arena = arena_new();
 
@@ -177,6 +183,28 @@ static void parts_of_an_id_are_found(void **state)
     }
 }
 
+static void names_above_an_id_are_found(void **state)
+{
+    autoptr(arena) arena = arena_new();
+
+    (void)state;
+    assert_string_equal(resource_name_above(arena, EXPERIMENT "/jobs/j", 0), "j");
+    assert_string_equal(resource_name_above(arena, EXPERIMENT "/jobs/j", 1), "Try");
+    assert_string_equal(resource_name_above(arena, EXPERIMENT "/jobs/j", 2), "Work");
+    assert_string_equal(resource_name_above(arena, "x", 0), "x");
+    assert_string_equal(resource_name_above(arena, "x", 1), "");
+    assert_string_equal(resource_name_above(arena, "", 3), "");
+}
+
+static void output_lies_below_the_names_and_a_uuid(void **state)
+{
+    autoptr(arena) arena = arena_new();
+
+    (void)state;
+    assert_string_equal(resource_output_segment(arena, EXPERIMENT "/jobs/j", "u-1"),
+                        "S1/Ours/workspaces/Work/experiments/Try/jobs/j/u-1");
+}
+
 static void a_missing_resource_is_told_in_its_kinds_word(void **state)
 {
     static const char *const reasons[RESOURCE_KINDS] = {
@@ -184,6 +212,9 @@ static void a_missing_resource_is_told_in_its_kinds_word(void **state)
         [RESOURCE_STORAGE_ACCOUNT] = "ResourceNotFound",
         [RESOURCE_WORKSPACE] = "WorkspaceNotFound",
         [RESOURCE_EXPERIMENT] = "ExperimentNotFound",
+        [RESOURCE_CLUSTER] = "ClusterNotFound",
+        [RESOURCE_FILE_SERVER] = "FileServerNotFound",
+        [RESOURCE_JOB] = "JobNotFound",
     };
 
     (void)state;
@@ -303,6 +334,8 @@ int main(void)
         cmocka_unit_test(a_kind_is_read_back_from_its_noun),
         cmocka_unit_test(a_key_is_the_id_without_case),
         cmocka_unit_test(parts_of_an_id_are_found),
+        cmocka_unit_test(names_above_an_id_are_found),
+        cmocka_unit_test(output_lies_below_the_names_and_a_uuid),
         cmocka_unit_test(a_missing_resource_is_told_in_its_kinds_word),
         cmocka_unit_test(an_etag_is_the_version_in_hex),
         cmocka_unit_test(versions_follow_the_clock_but_never_go_back),

@@ -1,0 +1,155 @@
+/* From a launch plan to a shim's spec.  SPDX-License-Identifier: Apache-2.0 */
+#include "engine/local/folder.h"
+#include "engine/local/local-internal.h"
+
+#include <string.h>
+
+/* What a shell and most programs count on; the plan's own values stand. */
+static const char *const defaults[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LANG=C.UTF-8",
+    "SHELL=/bin/bash",
+};
+
+static bool has_name(const char *const *env, const char *entry)
+{
+    size_t len = (size_t)(strchr(entry, '=') - entry) + 1;
+
+    for (; *env; env++) {
+        if (strncmp(*env, entry, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char **
+make_env(const struct node *node, const char *const *env, struct arena *arena)
+{
+    const char *home = getenv("HOME"), *user = getenv("USER");
+    const char *own[] = {
+        arena_printf(arena, "YARD_NODE=%s", node->folder),
+        arena_printf(arena, "HOME=%s", home && *home ? home : "/root"),
+        arena_printf(arena, "USER=%s", user && *user ? user : "root"),
+    };
+    size_t count = 0;
+    const char **list;
+
+    while (env[count])
+        count++;
+    list = arena_alloc(arena,
+                       (count + ARRAY_SIZE(own) + ARRAY_SIZE(defaults) + 1) * sizeof(*list));
+    memcpy(list, env, count * sizeof(*list));
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+        if (i == 0 || !has_name(env, own[i]))
+            list[count++] = own[i];
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
+        if (!has_name(env, defaults[i]))
+            list[count++] = defaults[i];
+    }
+    return list;
+}
+
+void work_spec(const struct node *node,
+               const struct launch_task *task,
+               const char *cwd,
+               struct arena *arena,
+               struct shim_spec *ret_spec)
+{
+    const char **argv = arena_alloc(arena, 4 * sizeof(*argv));
+    bool is_entered = node->keeper_fd >= 0;
+
+    argv[0] = "bash";
+    argv[1] = "-c";
+    argv[2] = task->command;
+    *ret_spec = (struct shim_spec){
+        .argv = argv,
+        .env = make_env(node, task->env, arena),
+        .cwd = cwd,
+        .stdout_path = task->stdout_path,
+        .stderr_path = task->stderr_path,
+        .enter_pid = is_entered ? node->keeper.identity.pid : 0,
+        .enter_start = node->keeper.identity.start,
+        .namespaces = is_entered ? "mnu" : NULL,
+        .grace_ms = node->local->grace_ms,
+        .umask = 022,
+    };
+}
+
+/* --- in a container: the environment travels in a file, not in argv --- */
+
+/* <job>/config/<task>.sh, relative to the root. */
+static char *script_path(const struct work *work)
+{
+    const char *wd = work->attempt->plan.work_folder;
+    const char *slash = strrchr(wd, '/');
+
+    return xasprintf("%.*s/config/%s.sh", (int)(slash - wd), wd, work->task->name);
+}
+
+static void add_quoted(struct str *out, const char *text)
+{
+    str_add_char(out, '\'');
+    for (; *text; text++) {
+        if (*text == '\'')
+            str_add(out, "'\\''");
+        else
+            str_add_char(out, *text);
+    }
+    str_add_char(out, '\'');
+}
+
+static bool is_shell_name(const char *entry)
+{
+    size_t len = strcspn(entry, "=");
+
+    return len > 0 &&
+           strspn(entry, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+                         "0123456789") == len &&
+           (entry[0] < '0' || entry[0] > '9');
+}
+
+int work_write_script(const struct work *work, struct err *e)
+{
+    auto_free char *relative = script_path(work);
+    auto_free char *path = xasprintf("%s/root/%s", work->part->node->folder, relative);
+    auto_str text = {0};
+
+    for (const char *const *env = work->task->env; *env; env++) {
+        if (!is_shell_name(*env))
+            continue;
+        str_addf(&text, "export %.*s=", (int)strcspn(*env, "="), *env);
+        add_quoted(&text, strchr(*env, '=') + 1);
+        str_add(&text, "\n");
+    }
+    str_addf(&text, "export YARD_NODE=");
+    add_quoted(&text, work->part->node->folder);
+    str_add(&text, "\ncd ");
+    add_quoted(&text, work->part->node->root);
+    str_addf(&text, "/%s || exit 126\ncommand=", work->attempt->plan.work_folder);
+    add_quoted(&text, work->task->command);
+    str_add(&text, "\ncommand -v bash >/dev/null 2>&1 && exec bash -c \"$command\"\n"
+                   "echo 'there is no bash in this image: jobs need one' >&2\nexit 127\n");
+    return folder_write(path, text.data, text.len, 0700, e);
+}
+
+void work_spec_contained(const struct work *work,
+                         struct arena *arena,
+                         struct shim_spec *ret_spec)
+{
+    auto_free char *relative = script_path(work);
+    const char *const *prefix = work->part->container.exec;
+    static const char *const none[] = {NULL};
+    size_t count = 0;
+    const char **argv;
+
+    while (prefix[count])
+        count++;
+    argv = arena_alloc(arena, (count + 3) * sizeof(*argv));
+    memcpy(argv, prefix, count * sizeof(*argv));
+    argv[count] = "sh";
+    argv[count + 1] = arena_printf(arena, "%s/%s", work->part->node->root, relative);
+    work_spec(work->part->node, work->task, "/", arena, ret_spec);
+    ret_spec->argv = argv;
+    ret_spec->env = make_env(work->part->node, none, arena);
+}
