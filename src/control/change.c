@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/conductor.h"
 #include "control/principals.h"
 #include "store/pool.h"
 #include "store/store.h"
@@ -66,10 +67,24 @@ static int record(struct control_change *change,
     return change->is_upkeep ? 0 : store_add_event(db, &event, e);
 }
 
+/* As it was before apply. */
+static void forget_outcome(struct control_change *change)
+{
+    resource_free(take_ptr(&change->resource));
+    operation_free(take_ptr(&change->operation));
+    free(take_ptr(&change->secret));
+    change->starts_operation = change->created = false;
+    change->accounts_doomed = change->principals_changed = false;
+}
+
 static int apply(struct db_write *write, struct db *db, struct err *e)
 {
     struct control_change *change = container_of(write, struct written, write)->change;
 
+    if (change->is_repeatable)
+        forget_outcome(change);
+    else
+        control_forget_parent(change->control);
     change->now_ms = clock_wall_ms();
     if (change->apply(change, db, e) < 0)
         return -1;
@@ -101,6 +116,9 @@ static void done(struct db_write *write, const struct err *why)
 
     if (why->code == ERR_NONE && change->principals_changed)
         reload_principals(change->control);
+    if (why->code == ERR_NONE && change->resource && change->control->conductor &&
+        (change->resource->kind == RESOURCE_CLUSTER || change->resource->kind == RESOURCE_JOB))
+        conductor_touch(change->control->conductor, change->resource->id);
     if (why->code == ERR_NONE && change->starts_operation)
         control_act(change->control, change->operation->id);
     if (why->code == ERR_NONE && change->accounts_doomed)
@@ -117,5 +135,6 @@ void control_submit(struct control *control, struct control_change *change)
     w->write.apply = apply;
     w->write.refused = refused;
     w->write.done = done;
+    w->write.is_repeatable = change->is_repeatable;
     db_writer_submit(control->writer, &w->write);
 }

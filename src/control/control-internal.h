@@ -10,7 +10,16 @@
 
 #include <pthread.h>
 
+struct conductor;
 struct errand;
+
+/* The parent that the last create found in good standing, so that those behind it in the same
+ * transaction need not look again.  Every change but a put forgets it.  Writer thread only. */
+struct known_parent {
+    char *key; /* NULL = none */
+    int64_t id;
+    uint64_t generation; /* of the database: holds in this one only */
+};
 
 struct control {
     struct control_config config;
@@ -20,18 +29,32 @@ struct control {
     pthread_t thread;
     struct loop_timer sweep;
     int64_t last_version; /* writer thread only */
+    struct known_parent parent;
     pthread_mutex_t errands_lock;
     struct errand *errands; /* operations being seen to */
+    struct conductor *conductor;
+    struct vmsizes *sizes;
+    pthread_mutex_t questions_lock;
+    struct question *questions; /* see control_ask */
+    pthread_mutex_t watch_lock;
+    void (*job_changed)(int64_t job_id, enum job_state state, void *context);
+    void *job_context;
 };
 
 /* The next version of a resource.  Writer thread only. */
 int64_t control_next_version(struct control *control, int64_t now_ms);
+
+/* After anything that may touch a resource that others hang on. */
+void control_forget_parent(struct control *control);
 
 /* Refuse unless the resource and everything it hangs on is there and not being deleted. */
 int control_check_standing(struct db *db,
                            struct resource *resource,
                            int64_t now_ms,
                            struct err *e);
+
+/* The key of the group that an id belongs to; in the arena. */
+char *control_group_key(struct arena *arena, const char *arm_id);
 
 /* Let the data of an earlier account of that name go. */
 int control_begin_empty(struct control_change *change,
@@ -44,6 +67,12 @@ int control_make_keys(struct control_change *change,
                       struct db *db,
                       int64_t account_row,
                       struct err *e);
+
+/* Questions that came too late are told that there is no engine.  On control's thread. */
+void control_answer_last(struct control *control);
+
+/* A job's row was changed by the commit that was just made.  On control's thread. */
+void control_tell_job(struct control *control, int64_t job_id, enum job_state state);
 
 /* Let control's thread see to an operation.  From any thread. */
 void control_act(struct control *control, const char *operation_id);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/control-internal.h"
 
+#include "control/conductor.h"
 #include "control/principals.h"
+#include "core/vmsize.h"
+#include "engine/engine.h"
 #include "store/store.h"
 
 static void *acting_main(void *arg)
@@ -12,6 +15,9 @@ static void *acting_main(void *arg)
     control_start_sweeping(control);
     loop_run(control->loop);
     loop_timer_cancel(&control->sweep);
+    control_answer_last(control);
+    if (control->conductor)
+        conductor_stop(control->conductor);
     return NULL;
 }
 
@@ -23,6 +29,42 @@ static int recover(struct control *control, struct db *db, struct err *e)
     if (principals_load(control->principals, db, e) < 0)
         return -1;
     return control_act_on_all(control, db, e);
+}
+
+/* "host" is what the engine has. */
+static int make_sizes(struct control *control, struct err *e)
+{
+    struct engine *engine = control->conductor ? conductor_engine(control->conductor) : NULL;
+    struct engine_capacity capacity = {.cores = 1, .memory_mib = 1024};
+
+    if (engine)
+        engine->ops->capacity(engine, &capacity);
+    control->sizes = vmsizes_new(capacity.cores, capacity.memory_mib, capacity.gpus);
+    return control->config.vm_sizes ? vmsizes_add(control->sizes, control->config.vm_sizes, e)
+                                    : 0;
+}
+
+const struct vmsizes *control_sizes(const struct control *control)
+{
+    return control->sizes;
+}
+
+static int make_conductor(struct control *control, struct err *e)
+{
+    if (control->config.make_engine && conductor_new(control, &control->conductor, e) < 0)
+        return -1;
+    return make_sizes(control, e);
+}
+
+static void start_conductor(void *arg)
+{
+    conductor_start(arg);
+}
+
+void control_resume(struct control *control)
+{
+    if (control->conductor)
+        loop_post(control->loop, start_conductor, control->conductor);
 }
 
 int control_new(struct db *db,
@@ -41,7 +83,10 @@ int control_new(struct db *db,
     control->config = *config;
     control->principals = principals_new();
     pthread_mutex_init(&control->errands_lock, NULL);
-    if (loop_new(&control->loop, e) < 0 || recover(control, db, e) < 0 ||
+    pthread_mutex_init(&control->questions_lock, NULL);
+    pthread_mutex_init(&control->watch_lock, NULL);
+    if (loop_new(&control->loop, e) < 0 || make_conductor(control, e) < 0 ||
+        recover(control, db, e) < 0 ||
         db_writer_new(db, &writer_config, &control->writer, e) < 0) {
         if (!control->writer)
             db_free(db);
@@ -65,12 +110,19 @@ void control_free(struct control *control)
     if (control->thread) {
         loop_stop(control->loop);
         pthread_join(control->thread, NULL);
+    } else if (control->conductor) {
+        conductor_stop(control->conductor);
     }
     db_writer_free(control->writer);
+    conductor_free(control->conductor);
+    vmsizes_free(control->sizes);
     control_drop_errands(control);
     loop_free(control->loop);
     principals_free(control->principals);
+    free(control->parent.key);
     pthread_mutex_destroy(&control->errands_lock);
+    pthread_mutex_destroy(&control->questions_lock);
+    pthread_mutex_destroy(&control->watch_lock);
     free(control);
 }
 

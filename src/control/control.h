@@ -16,6 +16,7 @@
 #include "core/access.h"
 #include "core/operation.h"
 #include "core/resource.h"
+#include "core/yard.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -23,9 +24,14 @@
 
 struct db;
 struct db_writer_counts;
+struct engine;
+struct engine_events;
+struct loop;
 struct principals;
 struct store_pool;
 struct vault;
+struct vmsizes;
+struct volume;
 struct control; /* opaque */
 
 struct control_config {
@@ -36,6 +42,23 @@ struct control_config {
     /* Forget all data of a storage account that is gone.  From the writer thread.  May be NULL.
      */
     int (*purge_account)(const char *account, void *context, struct err *e);
+    /* Clusters and jobs.  Without make_engine none of them moves: they stay as they are put. */
+    int (*make_engine)(struct loop *loop,
+                       const struct engine_events *events,
+                       void *context,
+                       struct engine **ret_engine,
+                       struct err *e);
+    const char *vm_sizes; /* more of them than the catalogue has (core/vmsize.h), or NULL */
+    struct yard_limits limits; /* cores and GPUs are the engine's to say */
+    int64_t idle_ms;           /* automatic clusters give up nodes idle for so long */
+    int most_attempts;         /* tries of a job whose nodes are lost */
+    const char *file_servers;  /* folder of their trees */
+    /* The folder of a share or container on this machine; caller frees.  On control's thread.
+     */
+    int (*volume_folder)(const struct volume *volume,
+                         void *context,
+                         char **ret_path,
+                         struct err *e);
     /* The disk failed us: stop the process.  From the writer thread. */
     void (*broken)(const struct err *why, void *context);
     void *context;
@@ -46,6 +69,10 @@ int control_new(struct db *db,
                 const struct control_config *config,
                 struct control **ret_control,
                 struct err *e);
+/* The catalogue of machine sizes.  From any thread. */
+const struct vmsizes *control_sizes(const struct control *control);
+/* Go on with clusters and jobs: once, when volume_folder can work. */
+void control_resume(struct control *control);
 /* Finish what was submitted, stop both threads. */
 void control_free(struct control *control);
 
@@ -68,6 +95,9 @@ struct control_change {
     void (*done)(struct control_change *change, const struct err *why);
     void *context;  /* the requester's */
     bool is_upkeep; /* nobody asked for it: leave no event */
+    /* apply reads, writes rows, sets what came of it, and does no more: it may be called again
+     * after it was undone, which makes it cheaper (db/writer.h). */
+    bool is_repeatable;
 
     /* Set by control_submit. */
     struct control *control;
@@ -100,6 +130,7 @@ struct control_put {
     json_t *tags;       /* replaces all tags */
     json_t *properties; /* members replace their namesakes, and so do the members of objects
                            among them: what a client leaves out keeps its value */
+    json_t *secrets;    /* of a cluster, file server or job (core/batchai.h); NULL = none */
     const char *if_match, *if_none_match;
     bool must_exist; /* PATCH */
 };
@@ -120,6 +151,29 @@ void control_delete_resource(struct control *control,
                              struct control_change *change,
                              const struct control_delete *del);
 
+/* End a job.  Afterwards change->operation goes on until it has ended; NULL when it had. */
+void control_terminate_job(struct control *control,
+                           struct control_change *change,
+                           const char *arm_id,
+                           const char *name);
+
+/* What only the mind and the engine know.  ask runs on control's thread, where both may be
+ * looked at; engine is NULL when there is none, or not any more. */
+struct control_view {
+    const struct yard *yard;
+    struct engine *engine;
+};
+void control_ask(struct control *control,
+                 void (*ask)(const struct control_view *view, void *context),
+                 void *context);
+
+/* Call changed(id, state) after every commit that changed a job's row.  On control's thread; it
+ * must be quick and must not come back to control.  There is one watcher; NULL ends it, after
+ * which it is not called any more. */
+void control_watch_jobs(struct control *control,
+                        void (*changed)(int64_t job_id, enum job_state state, void *context),
+                        void *context);
+
 /* A reference to the value that lives as long as the change. */
 json_t *control_keep_json(struct control_change *change, json_t *value);
 
@@ -134,6 +188,18 @@ void control_rotate_key(struct control *control,
 /* Let the data of all accounts that are gone follow them.  Done after every delete; call it
  * once after a start, when purge_account can work. */
 void control_purge_doomed(struct control *control);
+
+/* --- the image map --- */
+
+struct control_image {
+    const char *image, *target; /* change->request */
+};
+/* Jobs that name the image get the target, an image or "host", from their next attempt on.
+ * target NULL removes it: ERR_NOT_FOUND when it is not mapped. */
+void control_map_image(struct control *control,
+                       struct control_change *change,
+                       const char *image,
+                       const char *target);
 
 /* --- principals --- */
 

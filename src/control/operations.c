@@ -6,6 +6,8 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "control/conductor.h"
+#include "store/pool.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -73,23 +75,35 @@ static void set_retry(void *arg)
     loop_timer_set(errand->control->loop, &errand->timer, RETRY_MS);
 }
 
-/* The operation's resource and all below it go; the operation has succeeded. */
-static int apply_finish(struct control_change *change, struct db *db, struct err *e)
+/* What the operation has to wait for has happened. */
+static int finish(struct control_change *change, struct db *db, struct err *e)
 {
-    const char *id = change->request;
     autoptr(resource) r = NULL;
-    auto_free char *group_key = NULL;
 
-    if (store_find_operation(db, id, &change->operation, &group_key, e) < 0)
-        return -1;
-    if (!change->operation || change->operation->state != OPERATION_RUNNING)
-        return 0; /* done before a crash, told again */
+    if (change->operation->kind != OPERATION_DELETE_RESOURCE)
+        return 0;
     if (store_find_resource_by_id(db, change->operation->resource_id, &r, e) < 0)
         return -1;
     if (r && (resource_apply(r, RESOURCE_REMOVED, change->now_ms, e) < 0 ||
               store_remove_tree(db, r->id, e) < 0))
         return -1;
     change->accounts_doomed = true;
+    return 0;
+}
+
+/* The operation's resource and all below it go, if that is what it is for; the operation has
+ * succeeded. */
+static int apply_finish(struct control_change *change, struct db *db, struct err *e)
+{
+    const char *id = change->request;
+    auto_free char *group_key = NULL;
+
+    if (store_find_operation(db, id, &change->operation, &group_key, e) < 0)
+        return -1;
+    if (!change->operation || change->operation->state != OPERATION_RUNNING)
+        return 0; /* done before a crash, told again */
+    if (finish(change, db, e) < 0)
+        return -1;
     if (operation_apply(change->operation, OPERATION_DONE, change->now_ms, e) < 0)
         return -1;
     return store_put_operation(db, change->operation, group_key, e);
@@ -110,11 +124,37 @@ static void finished(struct control_change *change, const struct err *why)
     control_change_free(change);
 }
 
+/* Has what the operation waits for happened?  If not, run comes again when it may have. */
+static bool may_finish(struct errand *errand)
+{
+    struct conductor *conductor = errand->control->conductor;
+    autoptr(operation) o = NULL;
+    auto_reader reader = {0};
+    struct err e = {0};
+
+    if (!conductor)
+        return true;
+    if (store_pool_take(errand->control->config.pool, &reader, &e) < 0 ||
+        store_find_operation(reader.db, errand->id, &o, NULL, &e) < 0) {
+        log_warning("event=operation id=%s error=\"%s\" next=retry", errand->id, e.msg);
+        set_retry(errand);
+        return false;
+    }
+    if (o && o->kind == OPERATION_DELETE_RESOURCE)
+        return conductor_is_clear(conductor, o->resource_id, o->target, run, errand);
+    if (o && o->kind == OPERATION_TERMINATE_JOB)
+        return conductor_job_has_ended(conductor, o->resource_id, run, errand);
+    return true;
+}
+
 static void run(void *arg)
 {
     struct errand *errand = arg;
-    struct control_change *change = control_change_new();
+    struct control_change *change;
 
+    if (!may_finish(errand))
+        return;
+    change = control_change_new();
     FAULT("control.act");
     change->caller = (struct control_caller){
         .principal = "yard",

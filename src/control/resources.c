@@ -6,6 +6,7 @@
 #include "base/crypt.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "control/batchai.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -40,11 +41,18 @@ int control_check_standing(struct db *db,
     return 0;
 }
 
-/* What a parent of that id must be. */
-static enum resource_kind parent_kind(enum resource_kind kind)
+static bool is_work(enum resource_kind kind)
 {
-    assert(kind != RESOURCE_GROUP);
-    return kind == RESOURCE_EXPERIMENT ? RESOURCE_WORKSPACE : RESOURCE_GROUP;
+    return kind == RESOURCE_CLUSTER || kind == RESOURCE_FILE_SERVER || kind == RESOURCE_JOB;
+}
+
+/* The id of what a resource of that kind and id hangs on; in the arena. */
+static char *id_above(struct arena *arena, enum resource_kind kind, const char *id)
+{
+    const char *part = resource_kind_info(kind)->id_part;
+    size_t span = strlen(id) - strlen(strrchr(id, '/') + 1) - strlen(part);
+
+    return arena_strndup(arena, id, span);
 }
 
 /* Say what is missing, from the top: without its group a workspace is not worth mentioning. */
@@ -53,23 +61,40 @@ static int missing_parent(struct control_change *change,
                           struct db *db,
                           struct err *e)
 {
-    char *group = resource_group_part(change->arena, put->parent_id);
-    const char *workspace = strrchr(put->parent_id, '/') + 1;
-    autoptr(resource) found = NULL;
-    size_t span = strlen(put->parent_id);
-    const char *providers = strstr(put->parent_id, "/providers/");
-    char *group_id;
+    enum resource_kind kind = resource_parent_kind(put->kind);
+    const char *id = put->parent_id;
 
-    if (parent_kind(put->kind) == RESOURCE_GROUP)
-        return resource_not_found(e, RESOURCE_GROUP, group);
-    if (providers)
-        span = (size_t)(providers - put->parent_id);
-    group_id = resource_key(change->arena, arena_strndup(change->arena, put->parent_id, span));
-    if (store_find_resource(db, group_id, &found, e) < 0)
-        return -1;
-    if (!found)
-        return resource_not_found(e, RESOURCE_GROUP, group);
-    return resource_not_found(e, RESOURCE_WORKSPACE, workspace);
+    while (kind != RESOURCE_GROUP) {
+        char *above = id_above(change->arena, kind, id);
+        autoptr(resource) found = NULL;
+
+        if (store_find_resource(db, resource_key(change->arena, above), &found, e) < 0)
+            return -1;
+        if (found)
+            return resource_not_found(e, kind, strrchr(id, '/') + 1);
+        id = above;
+        kind = resource_parent_kind(kind);
+    }
+    return resource_not_found(e, RESOURCE_GROUP, resource_group_part(change->arena, id));
+}
+
+void control_forget_parent(struct control *control)
+{
+    free(take_ptr(&control->parent.key));
+}
+
+static bool is_known_parent(struct control *control, const char *key)
+{
+    const struct known_parent *known = &control->parent;
+
+    return known->key && known->generation == control_generation(control) &&
+           str_equal(known->key, key);
+}
+
+static void keep_parent(struct control *control, const char *key, int64_t id)
+{
+    control_forget_parent(control);
+    control->parent = (struct known_parent){xstrdup(key), id, control_generation(control)};
 }
 
 static int find_parent(struct control_change *change,
@@ -79,20 +104,28 @@ static int find_parent(struct control_change *change,
                        struct err *e)
 {
     autoptr(resource) parent = NULL;
+    const char *key;
 
     *ret_parent_id = 0;
     if (put->kind == RESOURCE_GROUP)
         return 0;
-    if (store_find_resource(db, resource_key(change->arena, put->parent_id), &parent, e) < 0)
+    key = resource_key(change->arena, put->parent_id);
+    if (is_known_parent(change->control, key)) {
+        *ret_parent_id = change->control->parent.id;
+        return 0;
+    }
+    if (store_find_resource(db, key, &parent, e) < 0)
         return -1;
     if (!parent)
         return missing_parent(change, put, db, e);
     *ret_parent_id = parent->id;
-    return control_check_standing(db, parent, change->now_ms, e);
+    if (control_check_standing(db, parent, change->now_ms, e) < 0)
+        return -1;
+    keep_parent(change->control, key, parent->id);
+    return 0;
 }
 
-/* The key of the group that an id belongs to. */
-static char *group_key_of(struct arena *arena, const char *arm_id)
+char *control_group_key(struct arena *arena, const char *arm_id)
 {
     const char *providers = strstr(arm_id, "/providers/");
     size_t span = providers ? (size_t)(providers - arm_id) : strlen(arm_id);
@@ -147,10 +180,12 @@ static int create(struct control_change *change,
     r->created_ms = r->modified_ms = change->now_ms;
     r->version = control_next_version(change->control, change->now_ms);
     change->created = true;
-    if (store_put_resource(db, r, group_key_of(change->arena, arm_id), e) < 0)
+    if (store_put_resource(db, r, control_group_key(change->arena, arm_id), e) < 0)
         return -1;
     if (put->kind == RESOURCE_GROUP)
         return remove_old_principals(change, db, arm_id, e);
+    if (is_work(put->kind))
+        return control_begin_work(change, put, db, control_group_key(change->arena, arm_id), e);
     if (put->kind != RESOURCE_STORAGE_ACCOUNT)
         return 0;
     if (control_begin_empty(change, db, put->name, e) < 0)
@@ -172,7 +207,8 @@ static int refuse_moving(const struct resource *r, const char *location, struct 
 }
 
 /* What the properties would be.  Members of an object within them replace their namesakes too,
- * so that two clients who change different ones at the same time both succeed. */
+ * so that two clients who change different ones at the same time both succeed; but a cluster's
+ * scale is manual or automatic and never a mixture. */
 static json_t *merged(const struct resource *r, const struct control_put *put)
 {
     json_t *out = json_deep_copy(r->properties);
@@ -183,7 +219,7 @@ static json_t *merged(const struct resource *r, const struct control_put *put)
     {
         json_t *had = json_object_get(out, key);
 
-        if (json_is_object(had) && json_is_object(value))
+        if (json_is_object(had) && json_is_object(value) && !is_work(r->kind))
             json_object_update(had, value);
         else
             json_object_set(out, key, value);
@@ -201,6 +237,8 @@ static int update(struct control_change *change,
 
     if (control_check_standing(db, r, change->now_ms, e) < 0 ||
         refuse_moving(r, put->location, e) < 0)
+        return -1;
+    if (is_work(r->kind) && control_check_same(r, put, e) < 0)
         return -1;
     properties = merged(r, put);
     /* A client that repeats itself keeps its ETag. */
@@ -250,8 +288,10 @@ void control_put_resource(struct control *control,
     kept->if_none_match = keep(change, put->if_none_match);
     control_keep_json(change, kept->tags);
     control_keep_json(change, kept->properties);
+    control_keep_json(change, kept->secrets);
     change->request = kept;
     change->apply = apply_put;
+    change->is_repeatable = true;
     control_submit(control, change);
 }
 
@@ -277,7 +317,7 @@ static int start_deleting(struct control_change *change, struct db *db, struct e
     change->starts_operation = true;
     if (store_put_resource(db, r, NULL, e) < 0)
         return -1;
-    return store_put_operation(db, o, group_key_of(change->arena, r->arm_id), e);
+    return store_put_operation(db, o, control_group_key(change->arena, r->arm_id), e);
 }
 
 static int apply_delete(struct control_change *change, struct db *db, struct err *e)

@@ -11,6 +11,7 @@
 #include "daemon/listen.h"
 #include "daemon/settings.h"
 #include "daemon/storage.h"
+#include "daemon/work.h"
 #include "http/server.h"
 #include "http/tls.h"
 #include "store/backup.h"
@@ -36,6 +37,7 @@ struct daemon {
     struct home home;
     struct vault vault;
     char *subscription_id, *tenant_id;
+    char *file_servers;
     struct store_pool *pool;
     struct control *control;
     struct listen_names names;
@@ -73,6 +75,25 @@ static int on_purge_account(const char *account, void *context, struct err *e)
     return storage_purge(d->storage, account, e);
 }
 
+static int on_make_engine(struct loop *loop,
+                          const struct engine_events *events,
+                          void *context,
+                          struct engine **ret_engine,
+                          struct err *e)
+{
+    struct daemon *d = context;
+
+    return work_make_engine(&d->settings, &d->home, loop, events, ret_engine, e);
+}
+
+static int
+on_volume_folder(const struct volume *volume, void *context, char **ret_path, struct err *e)
+{
+    struct daemon *d = context;
+
+    return work_volume_folder(&d->home, volume, ret_path, e);
+}
+
 static int open_state(struct daemon *d, struct err *e)
 {
     struct control_config config = {
@@ -81,11 +102,15 @@ static int open_state(struct daemon *d, struct err *e)
         .keep_events_ms = (int64_t)d->settings.audit_days * 24 * 60 * 60 * 1000,
         .purge_account = on_purge_account,
         .broken = on_broken,
+        .make_engine = on_make_engine,
+        .volume_folder = on_volume_folder,
         .context = d,
     };
     autoptr(db) db = NULL;
     bool restored;
 
+    if (work_configure(&d->settings, &d->home, &config, &d->file_servers, e) < 0)
+        return -1;
     if (store_take_over_restore(d->home.folder, d->home.db_path, &restored, e) < 0)
         return -1;
     if (restored)
@@ -117,6 +142,7 @@ static int open_storage(struct daemon *d, struct err *e)
     if (storage_open(&parts, &d->storage, e) < 0)
         return -1;
     control_purge_doomed(d->control);
+    control_resume(d->control);
     return 0;
 }
 
@@ -171,6 +197,7 @@ static int open_server(struct daemon *d, struct err *e)
         return -1;
     api_set_server(d->api, d->server);
     api_set_storage(d->api, storage_blob_url(d->storage), storage_file_url(d->storage));
+    api_set_stores(d->api, storage_blobs(d->storage), storage_files(d->storage));
     return http_server_start(d->server, e);
 }
 
@@ -211,6 +238,8 @@ static void stop(struct daemon *d)
 {
     if (d->home.run_path)
         home_withdraw(&d->home);
+    if (d->api)
+        api_cut_streams(d->api);
     if (d->server)
         http_server_drain(d->server, (int64_t)d->settings.drain_seconds * 1000);
     if (d->api)
@@ -224,6 +253,7 @@ static void stop(struct daemon *d)
     store_pool_free(d->pool);
     listen_names_done(&d->names);
     home_done(&d->home);
+    free(d->file_servers);
     free(d->subscription_id);
     free(d->tenant_id);
     free(d->api_url);

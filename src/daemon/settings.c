@@ -58,6 +58,28 @@ static const struct setting {
      "How long running requests may go on after SIGTERM."},
     {"audit_days", NUMBER, offsetof(struct settings, audit_days), "365", 0, 36500,
      "How many days the audit log goes back; 0 keeps it for ever."},
+    {"nodes", TEXT, offsetof(struct settings, nodes), "auto", 0, 0,
+     "What a node is: namespaces (a host of its own; needs root), processes (folders and "
+     "process "
+     "groups), or auto: namespaces for root."},
+    {"node_subnet", TEXT, offsetof(struct settings, node_subnet), "", 0, 0,
+     "Network of the nodes, such as 10.77.0.0/16; empty takes one that is free."},
+    {"most_nodes", NUMBER, offsetof(struct settings, most_nodes), "100", 1, 10000,
+     "Nodes of all clusters together."},
+    {"oversubscribe", TEXT, offsetof(struct settings, oversubscribe), "yes", 0, 0,
+     "yes: nodes may have more cores in all than this machine has, and share them. no: a "
+     "cluster "
+     "stays smaller than asked for. GPUs are never shared."},
+    {"vm_sizes", TEXT, offsetof(struct settings, vm_sizes), "", 0, 0,
+     "More machine sizes, separated by commas: name cores memory_gib gpus [family]."},
+    {"idle_seconds", NUMBER, offsetof(struct settings, idle_seconds), "300", 0, 86400,
+     "How long a node is idle before an automatic cluster gives it up."},
+    {"most_attempts", NUMBER, offsetof(struct settings, most_attempts), "5", 1, 1000,
+     "How often a job is tried in all when its nodes are lost."},
+    {"node_pids", NUMBER, offsetof(struct settings, node_pids), "4096", 16, 4194304,
+     "Processes and threads that a node's job may have at once."},
+    {"grace_seconds", NUMBER, offsetof(struct settings, grace_seconds), "30", 0, 3600,
+     "How long a job that is told to end may go on before it is killed."},
     {"log_level", LEVEL, offsetof(struct settings, log_level), "info", 0, 0,
      "debug, info, warning or error."},
 };
@@ -278,6 +300,10 @@ void settings_done(struct settings *s)
     free(s->storage_suffix);
     free(s->tls_cert);
     free(s->tls_key);
+    free(s->oversubscribe);
+    free(s->nodes);
+    free(s->node_subnet);
+    free(s->vm_sizes);
     *s = (struct settings){0};
 }
 

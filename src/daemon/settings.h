@@ -29,6 +29,14 @@ struct settings {
     int max_connections;
     int drain_seconds;
     int audit_days;
+    int idle_seconds;  /* of nodes, before an automatic cluster gives them up */
+    int most_attempts; /* of a job whose nodes are lost */
+    int most_nodes;
+    int node_pids;
+    int grace_seconds;   /* between TERM and KILL */
+    char *oversubscribe; /* "yes" or "no" */
+    char *nodes;         /* "auto", "namespaces" or "processes" */
+    char *node_subnet, *vm_sizes;
     enum log_level log_level;
 };
 

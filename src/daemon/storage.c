@@ -386,6 +386,16 @@ const char *storage_file_url(const struct storage *s)
     return s->file_url;
 }
 
+struct blobs *storage_blobs(const struct storage *s)
+{
+    return s->blobs;
+}
+
+struct files *storage_files(const struct storage *s)
+{
+    return s->files;
+}
+
 void storage_stop(struct storage *s)
 {
     if (!s)

@@ -7,7 +7,9 @@
 
 #include "base/err.h"
 
+struct blobs;
 struct control;
+struct files;
 struct home;
 struct http_server;
 struct http_tls;
@@ -42,6 +44,9 @@ int storage_listen(struct storage *storage,
                    struct err *e);
 const char *storage_blob_url(const struct storage *storage);
 const char *storage_file_url(const struct storage *storage);
+/* The data itself; borrowed. */
+struct blobs *storage_blobs(const struct storage *storage);
+struct files *storage_files(const struct storage *storage);
 
 /* Forget all data of an account, so that one of the same name begins empty.  Waits for the
  * disk. */

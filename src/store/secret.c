@@ -33,7 +33,8 @@ int store_get_secret(struct db *db,
     if (rows < 0)
         return -1;
     *ret_sealed = rows ? store_dup(&q, 0) : NULL;
-    *ret_created_ms = rows ? db_int(&q, 1) : 0;
+    if (ret_created_ms)
+        *ret_created_ms = rows ? db_int(&q, 1) : 0;
     return 0;
 }
 

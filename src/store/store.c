@@ -70,10 +70,7 @@ int store_put_meta(struct db *db, const char *name, const char *value, struct er
                   "tt", name, value);
 }
 
-/* Queries that count what must not be. */
-static const struct invariant {
-    const char *name, *sql;
-} invariants[] = {
+static const struct store_invariant house_invariants[] = {
     {"every resource hangs on a parent that is there",
      "SELECT count(*) FROM resource c LEFT JOIN resource p ON p.id = c.parent_id"
      " WHERE c.kind <> 'resource group' AND p.id IS NULL"},
@@ -95,7 +92,28 @@ static const struct invariant {
      " WHERE r.id IS NULL"},
     {"there is an owner of the whole yard",
      "SELECT count(*) = 0 FROM principal WHERE role = 'owner' AND scope = ''"},
+    {0},
 };
+
+static int check(struct db *db,
+                 const struct store_invariant *invariant,
+                 store_finding *finding,
+                 void *context,
+                 struct err *e)
+{
+    for (; invariant->name; invariant++) {
+        auto_query q = {0};
+        auto_free char *detail = NULL;
+        int64_t bad;
+
+        if (db_select(db, &q, e, invariant->sql, "") < 0 || db_next(&q, e) < 0)
+            return -1;
+        bad = db_int(&q, 0);
+        detail = bad ? xasprintf("%" PRId64 " do not", bad) : xstrdup("");
+        finding(invariant->name, bad == 0, detail, context);
+    }
+    return 0;
+}
 
 int store_check_invariants(struct db *db, store_finding *finding, void *context, struct err *e)
 {
@@ -103,16 +121,7 @@ int store_check_invariants(struct db *db, store_finding *finding, void *context,
 
     finding("the database is whole (integrity_check)", db_check(db, &damage) == 0, damage.msg,
             context);
-    for (size_t i = 0; i < ARRAY_SIZE(invariants); i++) {
-        auto_query q = {0};
-        auto_free char *detail = NULL;
-        int64_t bad;
-
-        if (db_select(db, &q, e, invariants[i].sql, "") < 0 || db_next(&q, e) < 0)
-            return -1;
-        bad = db_int(&q, 0);
-        detail = bad ? xasprintf("%" PRId64 " do not", bad) : xstrdup("");
-        finding(invariants[i].name, bad == 0, detail, context);
-    }
-    return 0;
+    if (check(db, house_invariants, finding, context, e) < 0)
+        return -1;
+    return check(db, store_work_invariants, finding, context, e);
 }

@@ -103,7 +103,7 @@ int store_put_secret(struct db *db,
                      const char *sealed,
                      int64_t now_ms,
                      struct err *e);
-/* *ret_sealed is NULL when there is none.  Caller frees. */
+/* *ret_sealed is NULL when there is none.  Caller frees.  ret_created_ms may be NULL. */
 int store_get_secret(struct db *db,
                      int64_t resource_id,
                      const char *name,

@@ -57,6 +57,43 @@ static void every_change_is_recorded_once_and_so_is_every_refusal(void **state)
     desk_done(&d);
 }
 
+/* In one commit with it: they are run again, and have their effect and their event once. */
+static void a_refusal_after_a_change_costs_its_neighbours_nothing(void **state)
+{
+    auto_free char *log = NULL;
+    struct gate gate;
+    struct desk d;
+
+    (void)state;
+    desk_init(&d);
+    desk_start(&d);
+    have(&d, RESOURCE_GROUP, SUB_A, "ours");
+    gate_shut(&gate, &d);
+    {
+        auto_change first = put(&d, RESOURCE_WORKSPACE, OURS, "first");
+        auto_change own = ask("Own");
+        auto_change second = NULL;
+
+        own->apply = refuse;
+        own->is_repeatable = true;
+        control_submit(d.control, own);
+        second = put(&d, RESOURCE_WORKSPACE, OURS, "second");
+        gate_open(&gate);
+        expect_ok(first);
+        expect_ok(second);
+        expect_refused(own, ERR_CONFLICT, "Moody");
+        assert_true(first->created && second->created);
+        assert_true(first->resource->id != second->resource->id);
+    }
+    desk_stop(&d);
+    log = log_of(&d);
+    assert_string_equal(log, "Put Succeeded; Gate Succeeded; Put Succeeded; Own Moody; "
+                             "Put Succeeded; ");
+    assert_int_equal(count(&d, "SELECT count(*) FROM meta WHERE name = 'trace'"), 0);
+    assert_int_equal(count(&d, "SELECT count(*) FROM resource"), 3);
+    desk_done(&d);
+}
+
 static void check_event(const struct event *v, void *context)
 {
     const struct control_change *change = context;
@@ -186,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_change_is_recorded_once_and_so_is_every_refusal),
+        cmocka_unit_test(a_refusal_after_a_change_costs_its_neighbours_nothing),
         cmocka_unit_test(an_event_says_who_what_when_and_why),
         cmocka_unit_test(kept_json_lives_as_long_as_the_change),
         cmocka_unit_test(many_threads_change_at_once),

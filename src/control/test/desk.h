@@ -173,6 +173,7 @@ static inline void eventually(struct desk *d, const char *sql, int64_t wanted)
 
 struct gate {
     sem_t entered, open;
+    bool is_past; /* the writer may run it again */
     struct control_change *change;
 };
 
@@ -182,6 +183,9 @@ static inline int gate_apply(struct control_change *change, struct db *db, struc
 
     (void)db;
     (void)e;
+    if (gate->is_past)
+        return 0;
+    gate->is_past = true;
     sem_post(&gate->entered);
     while (sem_wait(&gate->open) < 0)
         continue;
@@ -194,11 +198,13 @@ static inline void gate_shut(struct gate *gate, struct desk *d)
 
     sem_init(&gate->entered, 0, 0);
     sem_init(&gate->open, 0, 0);
+    gate->is_past = false;
     gate->change = ask("Gate");
     at = arena_alloc(gate->change->arena, sizeof(*at));
     *at = gate;
     gate->change->request = at;
     gate->change->apply = gate_apply;
+    gate->change->is_repeatable = true;
     control_submit(d->control, gate->change);
     while (sem_wait(&gate->entered) < 0)
         continue;

@@ -267,6 +267,35 @@ static void what_is_being_deleted_refuses_updates_and_children(void **state)
     desk_done(&d);
 }
 
+/* Within one commit too, though the parent was fine a moment ago. */
+static void a_parent_that_goes_within_a_commit_takes_no_more_children(void **state)
+{
+    struct gate gate;
+    struct desk d;
+
+    (void)state;
+    desk_init(&d);
+    desk_start(&d);
+    have(&d, RESOURCE_GROUP, SUB_A, "ours");
+    gate_shut(&gate, &d);
+    {
+        auto_change before = put(&d, RESOURCE_WORKSPACE, OURS, "before");
+        auto_change gone = delete_it(&d, RESOURCE_GROUP, OURS, true);
+        auto_change after = put(&d, RESOURCE_WORKSPACE, OURS, "after");
+        auto_change group = put(&d, RESOURCE_GROUP, SUB_A, "ours");
+        auto_change again = put(&d, RESOURCE_WORKSPACE, OURS, "again");
+
+        gate_open(&gate);
+        expect_ok(before);
+        expect_ok(gone);
+        expect_refused(after, ERR_NOT_FOUND, "ResourceGroupNotFound");
+        expect_ok(group);
+        expect_ok(again);
+        assert_int_equal(again->resource->parent_id, group->resource->id);
+    }
+    desk_done(&d);
+}
+
 static void an_account_name_is_taken_in_the_whole_yard(void **state)
 {
     struct desk d;
@@ -414,6 +443,7 @@ int main(void)
         cmocka_unit_test(conditions_are_asked_before_anything_changes),
         cmocka_unit_test(a_missing_parent_is_named_from_the_top),
         cmocka_unit_test(what_is_being_deleted_refuses_updates_and_children),
+        cmocka_unit_test(a_parent_that_goes_within_a_commit_takes_no_more_children),
         cmocka_unit_test(an_account_name_is_taken_in_the_whole_yard),
         cmocka_unit_test(a_new_group_does_not_open_to_tokens_of_an_old_one),
         cmocka_unit_test(deleting_at_once_takes_all_below_in_one_step),
