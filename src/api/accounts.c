@@ -153,12 +153,6 @@ static int read_account(struct call *call,
     return call_read_tags(call, &put->tags, e);
 }
 
-static void refuse(struct call *call, const struct err *e)
-{
-    call_record_refusal(call, e);
-    reply_error(call, e);
-}
-
 void handle_account_put(struct call *call)
 {
     autoptr(resource) had = NULL;
@@ -167,10 +161,10 @@ void handle_account_put(struct call *call)
 
     if (call_find(call, RESOURCE_STORAGE_ACCOUNT, &had, &missing) < 0 &&
         missing.code != ERR_NOT_FOUND)
-        refuse(call, &missing);
+        call_refuse(call, &missing);
     else if (call_read_location(call, !had, &put.location, &e) < 0 ||
              read_account(call, had, &put, &e) < 0)
-        refuse(call, &e);
+        call_refuse(call, &e);
     else
         call_put(call, RESOURCE_STORAGE_ACCOUNT, &put);
 }
@@ -183,7 +177,7 @@ void handle_account_patch(struct call *call)
 
     if (call_find(call, RESOURCE_STORAGE_ACCOUNT, &had, &e) < 0 ||
         read_account(call, had, &put, &e) < 0)
-        refuse(call, &e);
+        call_refuse(call, &e);
     else
         call_put(call, RESOURCE_STORAGE_ACCOUNT, &put);
 }

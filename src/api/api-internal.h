@@ -20,9 +20,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct batchai_spec;
+struct blobs;
 struct cache;
 struct call;
+struct files;
+struct follows;
+struct stream;
 struct wire;
+
+#define CALL_SAS_VERSION "2021-12-02" /* understood by every client seen */
 
 enum body_kind {
     BODY_NONE, /* whatever comes is thrown away */
@@ -54,6 +61,8 @@ struct api {
     struct http_router *router;
     struct http_server *server;
     const char *blob_url, *file_url;
+    struct blobs *blobs; /* NULL in a house without storage */
+    struct files *files;
     int64_t started_ms;
     atomic_ullong *counts;                 /* [route][class] */
     atomic_ullong latency[METRIC_BUCKETS]; /* requests by duration */
@@ -61,6 +70,7 @@ struct api {
     atomic_ullong refused[3]; /* 401, 403, 421 */
     char *openapi;
     struct cache *cache;
+    struct follows *follows;
     pthread_mutex_t errands_lock;
     pthread_cond_t errands_over;
     size_t errands; /* threads that work; see api_wait */
@@ -77,6 +87,7 @@ struct call {
     const char *group_key; /* of the group in the path, or "" */
     json_t *body;          /* BODY_JSON, BODY_FORM; dropped with the arena */
     int64_t started_us;
+    struct stream *stream; /* of job-log.c */
 };
 
 static inline const char *call_param(const struct call *call, const char *name)
@@ -90,6 +101,8 @@ static inline const char *call_param(const struct call *call, const char *name)
 void reply_json(struct call *call, int status, json_t *body);
 void reply_empty(struct call *call, int status);
 void reply_text(struct call *call, int status, const char *type, const char *text);
+/* Cache-Control and the like, for replies that are not made here. */
+void reply_usual_headers(struct call *call);
 /* The error envelope that the SDKs parse. */
 void reply_error(struct call *call, const struct err *e);
 /* A resource in its wire form with ETag and Last-Modified. */
@@ -101,10 +114,33 @@ void reply_accepted(struct call *call, const struct operation *operation);
 /* "https://host:port" as the client wrote it; in the arena. */
 const char *call_base_url(struct call *call);
 
-/* --- shape.c: resources in their wire form; new references --- */
+/* --- shape.c: resources in their wire form --- */
 
-void shape_resource(struct str *out, const struct api *api, const struct resource *resource);
-json_t *shape_time(int64_t wall_ms);
+/* db is for kinds whose states are rows of their own. */
+int shape_resource(struct str *out,
+                   const struct api *api,
+                   struct db *db,
+                   const struct resource *resource,
+                   struct err *e);
+json_t *shape_time(int64_t wall_ms); /* a new reference */
+/* ,"name":value; nothing for a NULL value. */
+void shape_add(struct str *out, const char *name, const char *value);
+void shape_add_time(struct str *out, const char *name, int64_t wall_ms);
+void shape_add_value(struct str *out, const char *name, const json_t *value);
+void shape_write_time(struct str *out, int64_t wall_ms);
+/* All before the properties, with an open brace. */
+void shape_add_envelope(struct str *out, const struct resource *resource);
+
+/* --- shape-batchai.c --- */
+
+int shape_cluster(struct str *out,
+                  struct db *db,
+                  const struct resource *resource,
+                  struct err *e);
+int shape_job(struct str *out, struct db *db, const struct resource *resource, struct err *e);
+void shape_file_server(struct str *out,
+                       const struct api *api,
+                       const struct resource *resource);
 
 /* --- change.c: handing a change to control and answering when it is done --- */
 
@@ -119,6 +155,8 @@ void call_when_done(struct call *call,
                                   const struct err *why));
 /* Record a refusal that control never saw.  Does not wait. */
 void call_record_refusal(struct call *call, const struct err *why);
+/* The same, and answer with it. */
+void call_refuse(struct call *call, const struct err *why);
 /* Record that a secret was told or a signature made: nothing changed, but an audit wants to
  * know. */
 void call_record_use(struct call *call);
@@ -141,6 +179,30 @@ struct errand {
 void errand_start(struct errand *errand);
 /* Answer at once, without work: for what fails before it. */
 void errand_answer(struct errand *errand);
+
+/* --- ask.c --- */
+
+/* Embedded in what the answer needs, which is in the call's arena; see container_of. */
+struct call_question {
+    struct call *call;
+    /* On control's thread: neither the call nor its arena may be changed.  A failure goes into
+     * e. */
+    void (*ask)(struct call_question *question, const struct control_view *view);
+    void (*answer)(struct call_question *question); /* back on the request's, unless it failed */
+    json_t *result;                                 /* dropped with the call */
+    struct err e;
+};
+void call_ask(struct call_question *question);
+
+/* --- specs.c --- */
+
+/* PUT of a cluster, file server or job; references to the spec's JSON are kept. */
+void call_put_spec(struct call *call, enum resource_kind kind, const struct batchai_spec *spec);
+/* Are the accounts and file servers that volumes name in this yard?  where: their place in the
+ * body, for the error. */
+int call_check_volumes(struct call *call, const json_t *kept, const char *where, struct err *e);
+/* The key of the group that an id belongs to; in the arena. */
+const char *call_group_key(struct call *call, const char *arm_id);
 
 /* --- resources.c: what the handlers of all kinds share --- */
 
@@ -173,6 +235,13 @@ int call_read_location(struct call *call,
 int call_read_tags(struct call *call, json_t **ret_tags, struct err *e);
 /* List what the filter says, the page the query says, only what the caller may see. */
 void call_list(struct call *call, struct store_filter *filter);
+/* List the children of a resource of the path, which must be there. */
+void call_list_below(struct call *call, enum resource_kind parent, enum resource_kind kind);
+/* ,"nextLink":"...": this very request, from after `last`; and what it says there, in the
+ * arena; *ret_last stays when it says nothing. */
+void call_add_next_link(struct call *call, const char *last, struct str *out);
+int call_read_skip_text(struct call *call, const char **ret_last, struct err *e);
+int call_read_skip(struct call *call, int64_t *ret_last, struct err *e); /* the id of a row */
 
 /* --- filter.c --- */
 
@@ -241,6 +310,31 @@ void handle_experiment_put(struct call *call);
 void handle_experiment_get(struct call *call);
 void handle_experiment_delete(struct call *call);
 void handle_experiment_list(struct call *call);
+
+void handle_cluster_put(struct call *call);
+void handle_cluster_get(struct call *call);
+void handle_cluster_patch(struct call *call);
+void handle_cluster_delete(struct call *call);
+void handle_cluster_list(struct call *call);
+void handle_cluster_login(struct call *call);
+void handle_file_server_put(struct call *call);
+void handle_file_server_get(struct call *call);
+void handle_file_server_delete(struct call *call);
+void handle_file_server_list(struct call *call);
+void handle_job_put(struct call *call);
+void handle_job_get(struct call *call);
+void handle_job_delete(struct call *call);
+void handle_job_list(struct call *call);
+void handle_job_terminate(struct call *call);
+void handle_job_login(struct call *call);
+void handle_output_files(struct call *call);
+void handle_job_log(struct call *call);
+void handle_job_why(struct call *call);
+void handle_all_jobs(struct call *call);
+void handle_top(struct call *call);
+void handle_image_list(struct call *call);
+void handle_image_put(struct call *call);
+void handle_image_delete(struct call *call);
 
 void handle_operation_result(struct call *call);
 void handle_operation_status(struct call *call);

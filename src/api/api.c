@@ -4,6 +4,7 @@
 #include "api/api-internal.h"
 
 #include "api/cache.h"
+#include "api/follow.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -11,6 +12,15 @@
 
 #include <string.h>
 #include <strings.h>
+
+/* On control's thread. */
+static void job_changed(int64_t job_id, enum job_state state, void *context)
+{
+    struct api *api = context;
+
+    if (job_is_final(state))
+        follows_job_ended(api->follows, job_id);
+}
 
 struct api *api_new(const struct api_config *config)
 {
@@ -21,11 +31,14 @@ struct api *api_new(const struct api_config *config)
     api->counts = xcalloc(api_route_count * METRIC_CLASSES, sizeof(*api->counts));
     api->openapi = api_openapi(YARD_VERSION);
     api->cache = cache_new();
+    api->follows = follows_new();
     pthread_mutex_init(&api->errands_lock, NULL);
     pthread_cond_init(&api->errands_over, NULL);
     api->router = http_router_new();
     for (size_t i = 0; i < api_route_count; i++)
         http_router_add(api->router, &api_routes[i].route);
+    if (config->control)
+        control_watch_jobs(config->control, job_changed, api);
     return api;
 }
 
@@ -37,6 +50,7 @@ void api_free(struct api *api)
     free(api->counts);
     free(api->openapi);
     cache_free(api->cache);
+    follows_free(api->follows);
     pthread_mutex_destroy(&api->errands_lock);
     pthread_cond_destroy(&api->errands_over);
     free(api);
@@ -51,6 +65,17 @@ void api_set_storage(struct api *api, const char *blob_url, const char *file_url
 {
     api->blob_url = blob_url;
     api->file_url = file_url;
+}
+
+void api_set_stores(struct api *api, struct blobs *blobs, struct files *files)
+{
+    api->blobs = blobs;
+    api->files = files;
+}
+
+void api_cut_streams(struct api *api)
+{
+    follows_cut(api->follows);
 }
 
 static bool changes_state(const struct call *call)

@@ -16,7 +16,9 @@
 #include <stdint.h>
 
 struct api; /* opaque */
+struct blobs;
 struct control;
+struct files;
 struct http_req;
 struct http_server;
 struct store_pool;
@@ -49,13 +51,18 @@ struct api_config {
 struct api *api_new(const struct api_config *config);
 void api_free(struct api *api);
 /* Wait for the work that requests began beside the loop threads: after the server was drained,
- * before anything of the config is freed. */
+ * before anything of the config is freed.  Control tells the api nothing any more. */
 void api_wait(struct api *api);
 /* For metrics: the server whose connections are to be counted. */
 void api_set_server(struct api *api, struct http_server *server);
 
 /* Where the accounts' data is served, "http://127.0.0.1:10000"; borrowed. */
 void api_set_storage(struct api *api, const char *blob_url, const char *file_url);
+/* The data itself, for what jobs write; borrowed.  Without it output files cannot be seen. */
+void api_set_stores(struct api *api, struct blobs *blobs, struct files *files);
+/* Break off replies that would go on as long as a job does, so that a server can be drained;
+ * their clients ask again.  Before http_server_drain. */
+void api_cut_streams(struct api *api);
 
 /* The callbacks of a struct http_config; the context is the api. */
 void api_on_request(struct http_req *req, void *context);

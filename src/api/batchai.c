@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
-#include <unistd.h>
+#include "core/vmsize.h"
+#include "store/work.h"
 
 /* Resource, and what it is called; the verbs of each are in the table below. */
 static const struct {
@@ -51,37 +52,111 @@ void handle_batchai_operations(struct call *call)
     reply_json(call, 200, json_pack("{s:o}", "value", value));
 }
 
-static void add_usage(json_t *value, const char *name, const char *shown, long limit)
+/* --- usages --- */
+
+/* Cores of nodes by family and priority; the last family is all of them. */
+static const char *const families[] = {"D", "Dv2", "NC", "NCv2", "NCv3", "ND", "NV"};
+enum {
+    FAMILIES = ARRAY_SIZE(families),
+    PAGE = 500,
+};
+
+struct usage {
+    int64_t clusters;
+    int64_t cores[2][FAMILIES + 1]; /* dedicated, low priority */
+};
+
+static void count_cluster(struct usage *usage,
+                          const struct vmsizes *sizes,
+                          const struct resource *r,
+                          const struct node_counts *n)
 {
-    json_array_append_new(value, json_pack("{s:s, s:i, s:I, s:{s:s, s:s}}", "unit", "Count",
-                                           "currentValue", 0, "limit", (json_int_t)limit,
-                                           "name", "value", name, "localizedValue", shown));
+    const json_t *properties = r->properties;
+    const char *priority = json_string_value(json_object_get(properties, "vmPriority"));
+    const char *name = json_string_value(json_object_get(properties, "vmSize"));
+    bool is_low = priority && str_equal_nocase(priority, "lowpriority");
+    const struct vmsize *size;
+    int64_t cores;
+
+    usage->clusters++;
+    if (!name || vmsizes_find(sizes, name, &size, NULL) < 0)
+        return;
+    cores = (int64_t)size->cores * (n->idle + n->running + n->preparing + n->unusable + n->leaving);
+    usage->cores[is_low][FAMILIES] += cores;
+    for (size_t f = 0; f < FAMILIES; f++) {
+        if (str_equal(size->family, families[f]))
+            usage->cores[is_low][f] += cores;
+    }
 }
 
-/* The limits are this machine's cores; nothing uses them until there are clusters. */
+static int count_usage(struct call *call, struct usage *usage, struct err *e)
+{
+    const struct vmsizes *sizes = control_sizes(call->api->config.control);
+    struct store_filter filter = {.kind = RESOURCE_CLUSTER, .most = PAGE};
+    auto_reader reader = {0};
+    bool more = true;
+
+    if (store_pool_take(call->api->config.pool, &reader, e) < 0)
+        return -1;
+    while (more) {
+        auto_resource_list list = {0};
+
+        if (store_list_resources(reader.db, &filter, &list, e) < 0)
+            return -1;
+        for (size_t i = 0; i < list.count; i++) {
+            struct cluster_work work = {0};
+            bool found;
+
+            if (store_find_cluster_work(reader.db, list.items[i]->id, &work, &found, e) < 0)
+                return -1;
+            count_cluster(usage, sizes, list.items[i], &work.nodes);
+            filter.after_id = list.items[i]->id;
+        }
+        more = list.more;
+    }
+    return 0;
+}
+
+static void
+add_usage(json_t *value, const char *name, const char *shown, int64_t used, int64_t limit)
+{
+    json_array_append_new(value, json_pack("{s:s, s:I, s:I, s:{s:s, s:s}}", "unit", "Count",
+                                           "currentValue", (json_int_t)used, "limit",
+                                           (json_int_t)limit, "name", "value", name,
+                                           "localizedValue", shown));
+}
+
+/* The limit is what the machine has; nodes may share its cores, so more may be in use. */
 void handle_batchai_usages(struct call *call)
 {
-    static const char *const families[] = {"D", "Dv2", "NC", "NCv2", "NCv3", "ND", "NV"};
     static const char *const priorities[][2] = {{"Dedicated", "Dedicated"},
                                                 {"LowPriority", "Low Priority"}};
     enum { MOST_CLUSTERS = 200 };
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    json_t *value = json_array();
+    const struct vmsizes *sizes = control_sizes(call->api->config.control);
+    int64_t cores = vmsizes_at(sizes, 0)->cores; /* "host" */
+    struct usage usage = {0};
+    struct err e = {0};
+    json_t *value;
 
-    add_usage(value, "Clusters", "Clusters", MOST_CLUSTERS);
+    if (count_usage(call, &usage, &e) < 0) {
+        reply_error(call, &e);
+        return;
+    }
+    value = json_array();
+    add_usage(value, "Clusters", "Clusters", usage.clusters, MOST_CLUSTERS);
     for (size_t p = 0; p < ARRAY_SIZE(priorities); p++) {
         add_usage(
             value,
             arena_printf(call->arena, "Total Cluster %s Regional vCPUs", priorities[p][0]),
             arena_printf(call->arena, "Total Cluster %s Regional vCPUs", priorities[p][1]),
-            cores);
-        for (size_t f = 0; f < ARRAY_SIZE(families); f++)
+            usage.cores[p][FAMILIES], cores);
+        for (size_t f = 0; f < FAMILIES; f++)
             add_usage(value,
                       arena_printf(call->arena, "Standard %s Family Cluster %s vCPUs",
                                    families[f], priorities[p][0]),
                       arena_printf(call->arena, "Standard %s Family Cluster %s vCPUs",
                                    families[f], priorities[p][1]),
-                      cores);
+                      usage.cores[p][f], cores);
     }
     reply_json(call, 200, json_pack("{s:o}", "value", value));
 }

@@ -28,6 +28,7 @@ wire_new(const struct resource *r, const char *body, const char *key, uint64_t g
     resource_etag(r, wire->etag);
     clock_format_http(r->modified_ms, wire->modified);
     wire->len = len;
+    wire->is_moving = r->kind == RESOURCE_CLUSTER || r->kind == RESOURCE_JOB;
     wire->key = wire->body + len + 1;
     memcpy(wire->body, body, len + 1);
     memcpy(wire->key, key, strlen(key) + 1);

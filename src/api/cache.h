@@ -29,7 +29,8 @@ struct wire {
     uint64_t generation;
     char etag[RESOURCE_ETAG_BYTES], modified[CLOCK_HTTP_BYTES];
     size_t len;
-    char *key; /* behind the body */
+    bool is_moving; /* its form changes while its ETag stays: a state of its own */
+    char *key;      /* behind the body */
     char body[];
 };
 

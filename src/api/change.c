@@ -39,7 +39,8 @@ static void committed(struct control_change *change, const struct err *why)
 {
     struct waiting *w = change->context;
 
-    w->why = *why;
+    if (why->code != ERR_NONE) /* half a kilobyte, zeroed already */
+        w->why = *why;
     http_req_post(w->call->req, answer, change);
 }
 
@@ -84,8 +85,15 @@ void call_record_refusal(struct call *call, const struct err *why)
     refusal->why = *why;
     change->request = refusal;
     change->apply = refuse;
+    change->is_repeatable = true;
     change->done = forget;
     control_submit(call->api->config.control, change);
+}
+
+void call_refuse(struct call *call, const struct err *why)
+{
+    call_record_refusal(call, why); /* first: the call may end with its reply */
+    reply_error(call, why);
 }
 
 static int nothing(struct control_change *change, struct db *db, struct err *e)
@@ -101,6 +109,7 @@ void call_record_use(struct call *call)
     struct control_change *change = call_change(call);
 
     change->apply = nothing;
+    change->is_repeatable = true;
     change->done = forget;
     control_submit(call->api->config.control, change);
 }
@@ -109,6 +118,8 @@ void call_reply_put(struct call *call, struct control_change *change, const stru
 {
     if (why->code != ERR_NONE)
         reply_error(call, why);
+    else if (change->operation) /* of clusters, file servers and jobs */
+        reply_accepted(call, change->operation);
     else
         /* Only groups say 201; the other providers always said 200. */
         reply_resource(call,

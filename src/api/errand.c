@@ -31,6 +31,8 @@ static void count_errands(struct api *api, int by)
 
 void api_wait(struct api *api)
 {
+    if (api->config.control)
+        control_watch_jobs(api->config.control, NULL, NULL);
     pthread_mutex_lock(&api->errands_lock);
     while (api->errands > 0)
         pthread_cond_wait(&api->errands_over, &api->errands_lock);

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-static const char SAS_VERSION[] = "2021-12-02"; /* understood by every client seen */
-
 static int find_account(struct call *call,
                         struct store_reader *reader,
                         struct resource **ret_account,
@@ -178,7 +176,7 @@ void handle_account_sas(struct call *call)
 {
     autoptr(resource) account = NULL;
     auto_str key = {0}, token = {0};
-    struct sas_account sas = {.version = SAS_VERSION};
+    struct sas_account sas = {.version = CALL_SAS_VERSION};
     const char *key_wanted;
     const struct field fields[] = {
         {"signedServices", &sas.services, true, false},
@@ -227,7 +225,7 @@ void handle_service_sas(struct call *call)
 {
     autoptr(resource) account = NULL;
     auto_str key = {0}, token = {0};
-    struct sas_service sas = {.version = SAS_VERSION};
+    struct sas_service sas = {.version = CALL_SAS_VERSION};
     const char *key_wanted;
     const struct field fields[] = {
         {"canonicalizedResource", &sas.resource, true, false},

@@ -7,6 +7,7 @@
 #include "base/fs.h"
 #include "db/writer.h"
 #include "http/server.h"
+#include "store/work.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +101,29 @@ static double resident_bytes(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+/* What has not ended; what has is in the job lists. */
+static void add_work(struct str *out, struct api *api)
+{
+    struct work_counts counts = {0};
+    auto_reader reader = {0};
+
+    if (store_pool_take(api->config.pool, &reader, NULL) < 0 ||
+        store_count_work(reader.db, &counts, NULL) < 0)
+        return;
+    head(out, "yard_jobs", "gauge", "Jobs that have not ended, by state.");
+    for (int state = JOB_QUEUED; state < JOB_SUCCEEDED; state++)
+        str_addf(out, "yard_jobs{state=\"%s\"} %lld\n",
+                 job_state_name((enum job_state)state), (long long)counts.jobs[state]);
+    head(out, "yard_nodes", "gauge", "Nodes of all clusters, by state.");
+    for (int state = NODE_CREATING; state < NODE_GONE; state++)
+        str_addf(out, "yard_nodes{state=\"%s\"} %lld\n",
+                 node_state_name((enum node_state)state), (long long)counts.nodes[state]);
+    one(out, "yard_queue_oldest_seconds", "gauge", "How long the first of the queue has waited.",
+        counts.oldest_queued_ms
+            ? (double)(clock_wall_ms() - counts.oldest_queued_ms) / 1e3
+            : 0);
+}
+
 void handle_metrics(struct call *call)
 {
     struct api *api = call->api;
@@ -115,6 +139,7 @@ void handle_metrics(struct call *call)
         file.st_size = 0;
     add_requests(&out, api);
     add_latency(&out, api);
+    add_work(&out, api);
     one(&out, "yard_connections_open", "gauge", "Connections now.",
         (double)http.connections_open);
     one(&out, "yard_connections_total", "counter", "Connections taken.",

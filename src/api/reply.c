@@ -10,7 +10,7 @@ enum {
     RETRY_AFTER_S = 1, /* clients take 30 s when nothing is said */
 };
 
-static void usual_headers(struct call *call)
+void reply_usual_headers(struct call *call)
 {
     const char *client_id = http_req_header(call->req, "x-ms-client-request-id");
 
@@ -22,7 +22,7 @@ static void usual_headers(struct call *call)
 
 void reply_text(struct call *call, int status, const char *type, const char *text)
 {
-    usual_headers(call);
+    reply_usual_headers(call);
     http_reply_header(call->req, "Content-Type", type);
     http_reply(call->req, status, text, strlen(text));
 }
@@ -38,7 +38,7 @@ void reply_json(struct call *call, int status, json_t *body)
 
 void reply_empty(struct call *call, int status)
 {
-    usual_headers(call);
+    reply_usual_headers(call);
     http_reply(call->req, status, NULL, 0);
 }
 
@@ -63,11 +63,17 @@ void reply_error(struct call *call, const struct err *e)
 void reply_resource(struct call *call, int status, const struct resource *r)
 {
     char etag[RESOURCE_ETAG_BYTES], modified[CLOCK_HTTP_BYTES];
+    auto_reader reader = {0};
     auto_str body = {0};
+    struct err e = {0};
 
+    if (store_pool_take(call->api->config.pool, &reader, &e) < 0 ||
+        shape_resource(&body, call->api, reader.db, r, &e) < 0) {
+        reply_error(call, &e);
+        return;
+    }
     http_reply_header(call->req, "ETag", resource_etag(r, etag));
     http_reply_header(call->req, "Last-Modified", clock_format_http(r->modified_ms, modified));
-    shape_resource(&body, call->api, r);
     reply_text(call, status, "application/json; charset=utf-8", str_text(&body));
 }
 
@@ -77,7 +83,7 @@ void reply_wire(struct call *call, const struct wire *wire)
 
     http_reply_header(call->req, "ETag", wire->etag);
     http_reply_header(call->req, "Last-Modified", wire->modified);
-    if (none_match && resource_etag_in(none_match, wire->etag))
+    if (none_match && !wire->is_moving && resource_etag_in(none_match, wire->etag))
         reply_empty(call, 304);
     else
         reply_text(call, 200, "application/json; charset=utf-8", wire->body);

@@ -25,6 +25,9 @@ static const struct {
     [RESOURCE_STORAGE_ACCOUNT] = {"accountName", RESOURCE_GROUP},
     [RESOURCE_WORKSPACE] = {"workspaceName", RESOURCE_GROUP},
     [RESOURCE_EXPERIMENT] = {"experimentName", RESOURCE_WORKSPACE},
+    [RESOURCE_CLUSTER] = {"clusterName", RESOURCE_WORKSPACE},
+    [RESOURCE_FILE_SERVER] = {"fileServerName", RESOURCE_WORKSPACE},
+    [RESOURCE_JOB] = {"jobName", RESOURCE_EXPERIMENT},
 };
 
 const char *call_name(struct call *call, enum resource_kind kind)
@@ -85,15 +88,17 @@ static void
 read_and_keep(struct call *call, enum resource_kind kind, const char *key, uint64_t generation)
 {
     autoptr(resource) found = NULL;
+    auto_reader reader = {0};
     auto_str body = {0};
     struct err e = {0};
     struct wire *wire;
 
-    if (call_find(call, kind, &found, &e) < 0) {
+    if (call_find(call, kind, &found, &e) < 0 ||
+        store_pool_take(call->api->config.pool, &reader, &e) < 0 ||
+        shape_resource(&body, call->api, reader.db, found, &e) < 0) {
         reply_error(call, &e);
         return;
     }
-    shape_resource(&body, call->api, found);
     wire = wire_new(found, str_text(&body), key, generation);
     cache_keep(call->api->cache, wire);
     reply_wire(call, wire);
@@ -119,8 +124,7 @@ void call_put(struct call *call, enum resource_kind kind, struct control_put *pu
     struct err e = {0};
 
     if (names_check(kind, call_name(call, kind), &e) < 0) {
-        call_record_refusal(call, &e); /* first: the call may end with its reply */
-        reply_error(call, &e);
+        call_refuse(call, &e);
         return;
     }
     change = call_change(call);
@@ -210,29 +214,48 @@ int call_read_number(struct call *call,
     return 0;
 }
 
-/* A skip token is the last row's id in base64: opaque to clients, checked all the same. */
-static int read_skip(struct call *call, int64_t *ret_after, struct err *e)
+static int not_our_token(const char *text, struct err *e)
 {
-    const char *text = http_req_query(call->req, "$skiptoken");
-    auto_str raw = {0};
-    char *end;
-
-    if (!text)
-        return 0;
-    if (text_base64_decode(&raw, text, NULL) == 0 && isdigit((unsigned char)*str_text(&raw))) {
-        *ret_after = strtoll(raw.data, &end, 10);
-        if (!*end && *ret_after >= 0)
-            return 0;
-    }
     err_set(e, ERR_INVALID, "$skiptoken: \"%.40s\" is not one of ours; start the list anew",
             text);
     err_reason(e, "InvalidParameterValue");
     return err_target(e, "$skiptoken");
 }
 
-static void add_next_link(struct str *out, struct call *call, int64_t last_id)
+int call_read_skip_text(struct call *call, const char **ret_last, struct err *e)
 {
-    auto_free char *id = xasprintf("%" PRId64, last_id);
+    const char *text = http_req_query(call->req, "$skiptoken");
+    auto_str raw = {0};
+
+    if (!text)
+        return 0;
+    if (text_base64_decode(&raw, text, NULL) < 0 || strlen(str_text(&raw)) != raw.len ||
+        !text_is_utf8(str_text(&raw), raw.len))
+        return not_our_token(text, e);
+    *ret_last = arena_strdup(call->arena, str_text(&raw));
+    return 0;
+}
+
+/* A skip token is the last row's id in base64: opaque to clients, checked all the same. */
+int call_read_skip(struct call *call, int64_t *ret_after, struct err *e)
+{
+    const char *text = NULL;
+    char *end;
+
+    if (call_read_skip_text(call, &text, e) < 0)
+        return -1;
+    if (!text)
+        return 0;
+    if (isdigit((unsigned char)*text)) {
+        *ret_after = strtoll(text, &end, 10);
+        if (!*end && *ret_after >= 0)
+            return 0;
+    }
+    return not_our_token(http_req_query(call->req, "$skiptoken"), e);
+}
+
+void call_add_next_link(struct call *call, const char *last, struct str *out)
+{
     auto_str link = {0}, token = {0}, query = {0};
     char *saved = NULL, *copy = arena_strdup(call->arena, http_req_raw_query(call->req));
 
@@ -241,26 +264,33 @@ static void add_next_link(struct str *out, struct call *call, int64_t last_id)
             continue;
         str_addf(&query, "%s%s", query.len ? "&" : "", part);
     }
-    text_base64url(&token, id, strlen(id));
+    text_base64url(&token, last, strlen(last));
     str_addf(&link, "%s%s?%s%s$skiptoken=%s", call_base_url(call), http_req_raw_path(call->req),
              str_text(&query), query.len ? "&" : "", str_text(&token));
     str_add(out, ",\"nextLink\":");
     json_write_string(out, str_text(&link), link.len);
 }
 
-static void reply_list(struct call *call, const struct resource_list *list)
+static void reply_list(struct call *call, struct db *db, const struct resource_list *list)
 {
     auto_str out = {0};
+    struct err e = {0};
 
     str_add(&out, "{\"value\":[");
     for (size_t i = 0; i < list->count; i++) {
         if (i > 0)
             str_add_char(&out, ',');
-        shape_resource(&out, call->api, list->items[i]);
+        if (shape_resource(&out, call->api, db, list->items[i], &e) < 0) {
+            reply_error(call, &e);
+            return;
+        }
     }
     str_add_char(&out, ']');
-    if (list->more)
-        add_next_link(&out, call, list->items[list->count - 1]->id);
+    if (list->more) {
+        auto_free char *id = xasprintf("%" PRId64, list->items[list->count - 1]->id);
+
+        call_add_next_link(call, id, &out);
+    }
     str_add_char(&out, '}');
     reply_text(call, 200, "application/json; charset=utf-8", str_text(&out));
 }
@@ -276,7 +306,7 @@ void call_list(struct call *call, struct store_filter *filter)
         filter->group_key = call->who.scope; /* the rest is not theirs to see */
     if (call_read_number(call, "maxresults", 1, PAGE_MOST, &most, &e) < 0 ||
         call_read_number(call, "$top", 1, PAGE_MOST, &most, &e) < 0 ||
-        read_skip(call, &filter->after_id, &e) < 0 ||
+        call_read_skip(call, &filter->after_id, &e) < 0 ||
         store_pool_take(call->api->config.pool, &reader, &e) < 0) {
         reply_error(call, &e);
         return;
@@ -286,5 +316,19 @@ void call_list(struct call *call, struct store_filter *filter)
         reply_error(call, &e);
         return;
     }
-    reply_list(call, &list);
+    reply_list(call, reader.db, &list);
+}
+
+void call_list_below(struct call *call, enum resource_kind parent, enum resource_kind kind)
+{
+    struct store_filter filter = {.kind = (int)kind};
+    autoptr(resource) found = NULL;
+    struct err e = {0};
+
+    if (call_find(call, parent, &found, &e) < 0) {
+        reply_error(call, &e);
+        return;
+    }
+    filter.parent_id = found->id;
+    call_list(call, &filter);
 }

@@ -18,20 +18,26 @@ json_t *shape_time(int64_t wall_ms)
 
 /* Written straight: trees of JSON for a thousand rows of a list, or for every write's answer,
  * cost more than all the rest of the answer. */
-static void add_member(struct str *out, const char *name, const char *value)
+void shape_add(struct str *out, const char *name, const char *value)
 {
     str_addf(out, ",\"%s\":", name);
     json_write_string(out, value, strlen(value));
 }
 
-static void add_time(struct str *out, const char *name, int64_t wall_ms)
+void shape_write_time(struct str *out, int64_t wall_ms)
 {
     char text[CLOCK_ISO_BYTES];
 
-    add_member(out, name, clock_format_iso(wall_ms, text));
+    str_addf(out, "\"%s\"", clock_format_iso(wall_ms, text));
 }
 
-static void add_value(struct str *out, const char *name, const json_t *value)
+void shape_add_time(struct str *out, const char *name, int64_t wall_ms)
+{
+    str_addf(out, ",\"%s\":", name);
+    shape_write_time(out, wall_ms);
+}
+
+void shape_add_value(struct str *out, const char *name, const json_t *value)
 {
     if (!value)
         return;
@@ -39,31 +45,31 @@ static void add_value(struct str *out, const char *name, const json_t *value)
     json_write(out, value);
 }
 
-static void add_envelope(struct str *out, const struct resource *r)
+void shape_add_envelope(struct str *out, const struct resource *r)
 {
     str_add(out, "{\"id\":");
     json_write_string(out, r->arm_id, strlen(r->arm_id));
-    add_member(out, "name", r->name);
-    add_member(out, "type", resource_kind_info(r->kind)->type);
+    shape_add(out, "name", r->name);
+    shape_add(out, "type", resource_kind_info(r->kind)->type);
     if (r->location)
-        add_member(out, "location", r->location);
-    add_value(out, "tags", r->tags);
+        shape_add(out, "location", r->location);
+    shape_add_value(out, "tags", r->tags);
 }
 
 static void write_group(struct str *out, const struct resource *r)
 {
-    add_envelope(out, r);
+    shape_add_envelope(out, r);
     str_addf(out, ",\"properties\":{\"provisioningState\":\"%s\"}}",
              r->state == RESOURCE_DELETING ? "Deleting" : "Succeeded");
 }
 
 static void write_batchai(struct str *out, const struct resource *r)
 {
-    add_envelope(out, r);
+    shape_add_envelope(out, r);
     str_addf(out, ",\"properties\":{\"provisioningState\":\"%s\"",
              r->state == RESOURCE_DELETING ? "deleting" : "succeeded");
-    add_time(out, "provisioningStateTransitionTime", r->state_ms);
-    add_time(out, "creationTime", r->created_ms);
+    shape_add_time(out, "provisioningStateTransitionTime", r->state_ms);
+    shape_add_time(out, "creationTime", r->created_ms);
     str_add(out, "}}");
 }
 
@@ -94,16 +100,20 @@ static void write_account(struct str *out, const struct api *api, const struct r
 {
     auto_json json_t *properties = shape_account_properties(api, r);
 
-    add_envelope(out, r);
+    shape_add_envelope(out, r);
     if (!r->tags)
         str_add(out, ",\"tags\":{}");
-    add_value(out, "sku", json_object_get(r->properties, "sku"));
-    add_value(out, "kind", json_object_get(r->properties, "kind"));
-    add_value(out, "properties", properties);
+    shape_add_value(out, "sku", json_object_get(r->properties, "sku"));
+    shape_add_value(out, "kind", json_object_get(r->properties, "kind"));
+    shape_add_value(out, "properties", properties);
     str_add_char(out, '}');
 }
 
-void shape_resource(struct str *out, const struct api *api, const struct resource *r)
+int shape_resource(struct str *out,
+                   const struct api *api,
+                   struct db *db,
+                   const struct resource *r,
+                   struct err *e)
 {
     switch (r->kind) {
     case RESOURCE_GROUP:
@@ -116,7 +126,15 @@ void shape_resource(struct str *out, const struct api *api, const struct resourc
     case RESOURCE_EXPERIMENT:
         write_batchai(out, r);
         break;
+    case RESOURCE_CLUSTER:
+        return shape_cluster(out, db, r, e);
+    case RESOURCE_JOB:
+        return shape_job(out, db, r, e);
+    case RESOURCE_FILE_SERVER:
+        shape_file_server(out, api, r);
+        break;
     case RESOURCE_KINDS:
         assert(!"no kind");
     }
+    return 0;
 }

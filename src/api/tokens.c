@@ -9,12 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void refuse(struct call *call, const struct err *e)
-{
-    call_record_refusal(call, e);
-    reply_error(call, e);
-}
-
 static const char *group_id(struct call *call, const char *group)
 {
     return resource_child_id(
@@ -69,7 +63,7 @@ void handle_token_put(struct call *call)
     struct err e = {0};
 
     if (read_principal(call, p, &e) < 0) {
-        refuse(call, &e);
+        call_refuse(call, &e);
         return;
     }
     if (str_equal(p->name, call->who.name)) {
@@ -77,7 +71,7 @@ void handle_token_put(struct call *call)
                 "tokenName: a token cannot replace itself or change its own role; use another "
                 "owner's");
         err_target(&e, "tokenName");
-        refuse(call, &e);
+        call_refuse(call, &e);
         return;
     }
     change = call_change(call);

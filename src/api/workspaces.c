@@ -3,12 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/api-internal.h"
 
-static void refuse(struct call *call, const struct err *e)
-{
-    call_record_refusal(call, e);
-    reply_error(call, e);
-}
-
 void handle_workspace_put(struct call *call)
 {
     struct control_put put = {0};
@@ -16,7 +10,7 @@ void handle_workspace_put(struct call *call)
 
     if (call_read_location(call, true, &put.location, &e) < 0 ||
         call_read_tags(call, &put.tags, &e) < 0)
-        refuse(call, &e);
+        call_refuse(call, &e);
     else
         call_put(call, RESOURCE_WORKSPACE, &put);
 }
@@ -27,7 +21,7 @@ void handle_workspace_patch(struct call *call)
     struct err e = {0};
 
     if (call_read_tags(call, &put.tags, &e) < 0)
-        refuse(call, &e);
+        call_refuse(call, &e);
     else
         call_put(call, RESOURCE_WORKSPACE, &put);
 }
@@ -54,24 +48,9 @@ void handle_workspace_list(struct call *call)
     call_list(call, &filter);
 }
 
-/* List the children of a resource of the path, which must be there. */
-static void list_below(struct call *call, enum resource_kind parent, enum resource_kind kind)
-{
-    struct store_filter filter = {.kind = (int)kind};
-    autoptr(resource) found = NULL;
-    struct err e = {0};
-
-    if (call_find(call, parent, &found, &e) < 0) {
-        reply_error(call, &e);
-        return;
-    }
-    filter.parent_id = found->id;
-    call_list(call, &filter);
-}
-
 void handle_workspace_list_by_group(struct call *call)
 {
-    list_below(call, RESOURCE_GROUP, RESOURCE_WORKSPACE);
+    call_list_below(call, RESOURCE_GROUP, RESOURCE_WORKSPACE);
 }
 
 void handle_experiment_put(struct call *call)
@@ -93,5 +72,5 @@ void handle_experiment_delete(struct call *call)
 
 void handle_experiment_list(struct call *call)
 {
-    list_below(call, RESOURCE_WORKSPACE, RESOURCE_EXPERIMENT);
+    call_list_below(call, RESOURCE_WORKSPACE, RESOURCE_EXPERIMENT);
 }

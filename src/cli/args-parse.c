@@ -160,7 +160,8 @@ static int take_values(struct args *args,
     const char *text = inline_text;
 
     option_spelling(value->row, 0, name);
-    args_value_clear(value);
+    if (!value->row->repeats)
+        args_value_clear(value);
     switch (value->row->kind) {
     case OPTION_FLAG:
         /* azcopy's users write --recursive=true. */

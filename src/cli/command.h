@@ -30,6 +30,7 @@ struct option_row {
     const char *help;
     enum option_kind kind;
     bool required;
+    bool repeats;             /* every mention adds to the earlier ones: see args_list */
     const char *choices;      /* "json table tsv"; matched without case; NULL = anything */
     const char *default_key;  /* of `configure --defaults`: "group"; NULL = none */
     const char *default_text; /* used when nothing else is given; NULL = none */
@@ -47,7 +48,7 @@ struct command {
     const char *path; /* "storage account create"; NULL ends a noun's rows */
     const char *summary;
     const struct option_row *const *options; /* NULL = none of its own */
-    struct example examples[3];
+    struct example examples[4];
     /* Do it.  *ret_result, owned by the caller, is printed in the format asked for; NULL prints
      * nothing. */
     int (*run)(struct call *call, json_t **ret_result, struct err *e);

@@ -7,24 +7,15 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/arm.h"
+#include "cli/batchai-verb.h"
 #include "cli/call.h"
 #include "cli/rest.h"
 #include "cli/shape.h"
 
-#define PROVIDER    "/providers/Microsoft.BatchAI"
-#define WORKSPACES  "/resourceGroups/{resource-group}" PROVIDER "/workspaces"
-#define WORKSPACE   WORKSPACES "/{workspace}"
-#define EXPERIMENTS WORKSPACE "/experiments"
-#define EXPERIMENT  EXPERIMENTS "/{name}"
+#define EXPERIMENT BATCHAI_EXPERIMENTS "/{name}"
 
 static const struct option_row workspace_name = {
     .names = "--workspace -n --name -w",
-    .help = "Name of the workspace.",
-    .required = true,
-    .default_key = "workspace",
-};
-static const struct option_row workspace = {
-    .names = "--workspace -w",
     .help = "Name of the workspace.",
     .required = true,
     .default_key = "workspace",
@@ -62,32 +53,6 @@ static const char experiment_table[] =
 static const char usage_table[] =
     "{Value: name.localizedValue || name.value, Usage: currentValue, Limit: limit}";
 
-static int act(struct call *call,
-               const char *pattern,
-               const char *method,
-               const json_t *body,
-               bool wait,
-               json_t **ret_result,
-               struct err *e)
-{
-    auto_free char *path = NULL;
-    struct rest *rest;
-
-    if (call_rest(call, &rest, e) < 0 || arm_path(call, pattern, ARM_BATCHAI, &path, e) < 0)
-        return -1;
-    return rest_long(rest, method, path, body, wait, ret_result, e);
-}
-
-static int list(struct call *call, const char *pattern, json_t **ret_result, struct err *e)
-{
-    auto_free char *path = NULL;
-    struct rest *rest;
-
-    if (call_rest(call, &rest, e) < 0 || arm_path(call, pattern, ARM_BATCHAI, &path, e) < 0)
-        return -1;
-    return rest_list(rest, path, ret_result, e);
-}
-
 static int workspace_create(struct call *call, json_t **ret_result, struct err *e)
 {
     auto_json json_t *body = NULL, *group = NULL;
@@ -106,58 +71,61 @@ static int workspace_create(struct call *call, json_t **ret_result, struct err *
                            "the resource group has no location; use --location");
     }
     body = json_pack("{s:s, s:o*}", "location", location, "tags", arm_tags(call->args));
-    return act(call, WORKSPACE, "PUT", body, true, ret_result, e);
+    return batchai_act(call, BATCHAI_WORKSPACE, "PUT", body, true, ret_result, e);
 }
 
 static int workspace_show(struct call *call, json_t **ret_result, struct err *e)
 {
-    return act(call, WORKSPACE, "GET", NULL, false, ret_result, e);
+    return batchai_act(call, BATCHAI_WORKSPACE, "GET", NULL, false, ret_result, e);
 }
 
 static int workspace_list(struct call *call, json_t **ret_result, struct err *e)
 {
     bool all = !args_has(call->args, "resource-group");
 
-    return list(call, all ? PROVIDER "/workspaces" : WORKSPACES, ret_result, e);
+    return batchai_list(call, all ? BATCHAI_PROVIDER "/workspaces" : BATCHAI_WORKSPACES,
+                        ret_result, e);
 }
 
 static int workspace_update(struct call *call, json_t **ret_result, struct err *e)
 {
     auto_json json_t *body = json_pack("{s:o}", "tags", arm_tags(call->args));
 
-    return act(call, WORKSPACE, "PATCH", body, false, ret_result, e);
+    return batchai_act(call, BATCHAI_WORKSPACE, "PATCH", body, false, ret_result, e);
 }
 
 static int workspace_delete(struct call *call, json_t **ret_result, struct err *e)
 {
     (void)ret_result;
-    return act(call, WORKSPACE, "DELETE", NULL, !args_flag(call->args, "no-wait"), NULL, e);
+    return batchai_act(call, BATCHAI_WORKSPACE, "DELETE", NULL,
+                       !args_flag(call->args, "no-wait"), NULL, e);
 }
 
 static int experiment_create(struct call *call, json_t **ret_result, struct err *e)
 {
-    return act(call, EXPERIMENT, "PUT", NULL, true, ret_result, e);
+    return batchai_act(call, EXPERIMENT, "PUT", NULL, true, ret_result, e);
 }
 
 static int experiment_show(struct call *call, json_t **ret_result, struct err *e)
 {
-    return act(call, EXPERIMENT, "GET", NULL, false, ret_result, e);
+    return batchai_act(call, EXPERIMENT, "GET", NULL, false, ret_result, e);
 }
 
 static int experiment_list(struct call *call, json_t **ret_result, struct err *e)
 {
-    return list(call, EXPERIMENTS, ret_result, e);
+    return batchai_list(call, BATCHAI_EXPERIMENTS, ret_result, e);
 }
 
 static int experiment_delete(struct call *call, json_t **ret_result, struct err *e)
 {
     (void)ret_result;
-    return act(call, EXPERIMENT, "DELETE", NULL, !args_flag(call->args, "no-wait"), NULL, e);
+    return batchai_act(call, EXPERIMENT, "DELETE", NULL, !args_flag(call->args, "no-wait"),
+                       NULL, e);
 }
 
 static int list_usages(struct call *call, json_t **ret_result, struct err *e)
 {
-    return list(call, PROVIDER "/locations/{location}/usages", ret_result, e);
+    return batchai_list(call, BATCHAI_PROVIDER "/locations/{location}/usages", ret_result, e);
 }
 
 static const struct option_row new_tags = {
@@ -226,7 +194,7 @@ const struct command batchai_commands[] = {
     {
         .path = "batchai experiment create",
         .summary = "Create an experiment.",
-        .options = OPTIONS(&experiment_name, &workspace, &option_resource_group),
+        .options = OPTIONS(&experiment_name, &batchai_workspace, &option_resource_group),
         .examples = {{"Make an experiment.",
                       "yard batchai experiment create -g recipes -w vision -n horovod"}},
         .run = experiment_create,
@@ -236,7 +204,7 @@ const struct command batchai_commands[] = {
     {
         .path = "batchai experiment show",
         .summary = "Show an experiment.",
-        .options = OPTIONS(&experiment_name, &workspace, &option_resource_group),
+        .options = OPTIONS(&experiment_name, &batchai_workspace, &option_resource_group),
         .examples = {{"Show an experiment.",
                       "yard batchai experiment show -g recipes -w vision -n horovod"}},
         .run = experiment_show,
@@ -247,7 +215,7 @@ const struct command batchai_commands[] = {
     {
         .path = "batchai experiment list",
         .summary = "List the experiments of a workspace.",
-        .options = OPTIONS(&workspace, &option_resource_group),
+        .options = OPTIONS(&batchai_workspace, &option_resource_group),
         .examples = {{"List them as a table.",
                       "yard batchai experiment list -g recipes -w vision -o table"}},
         .run = experiment_list,
@@ -257,8 +225,8 @@ const struct command batchai_commands[] = {
     {
         .path = "batchai experiment delete",
         .summary = "Delete an experiment with its jobs.",
-        .options =
-            OPTIONS(&experiment_name, &workspace, &option_resource_group, &option_no_wait),
+        .options = OPTIONS(
+            &experiment_name, &batchai_workspace, &option_resource_group, &option_no_wait),
         .examples = {{"Delete without being asked.",
                       "yard batchai experiment delete -g recipes -w vision -n horovod -y"}},
         .run = experiment_delete,

@@ -11,6 +11,7 @@
 #include "cli/storage-account.h"
 #include "cli/storage-headers.h"
 #include "cli/storage-move.h"
+#include "cli/storage-object.h"
 #include "cli/storage-shape.h"
 #include "cli/storage-verb.h"
 #include "cli/storage-wire.h"
@@ -42,10 +43,6 @@ static const struct option_row overwrite = {
     .help = "Replace a blob of that name.",
     .kind = OPTION_SWITCH,
 };
-static const struct option_row content_type = {
-    .names = "--content-type",
-    .help = "What it is; by its name when not given.",
-};
 static const struct option_row delimiter = {
     .names = "--delimiter",
     .help = "Show names only up to the next one of these, as folders: /",
@@ -59,12 +56,6 @@ static const struct option_row delete_snapshots = {
     .help = "What happens to its snapshots.",
     .choices = "include only",
 };
-static const struct option_row protocol = {
-    .names = "--protocol",
-    .help = "Protocol of the URL.",
-    .choices = "http https",
-};
-
 static const char *container_named(const struct call *call)
 {
     return args_get(call->args, "container-name");
@@ -73,22 +64,6 @@ static const char *container_named(const struct call *call)
 static const char *name_of(const struct call *call)
 {
     return args_get(call->args, "name");
-}
-
-static int look(struct wire *wire,
-                const char *container,
-                const char *blob,
-                struct http_answer *answer,
-                struct err *e)
-{
-    struct wire_request request = {.method = "HEAD", .container = container, .path = blob};
-
-    if (wire_call(wire, &request, answer, e) == 0)
-        return 0;
-    if (wire_is_missing(wire)) /* a HEAD has no words of its own */
-        return err_set(e, ERR_NOT_FOUND, "(%s) there is no blob \"%.200s\" in \"%.64s\"",
-                       *wire_code(wire) ? wire_code(wire) : "BlobNotFound", blob, container);
-    return -1;
 }
 
 /* --- up and down --- */
@@ -105,13 +80,6 @@ static json_t *upload_result(const struct http_answer *answer)
     return json_pack("{s:s?, s:s?, s:o, s:s?, s:b, s:s?}", "content_md5", md5, "etag", etag,
                      "lastModified", modified ? storage_shape_time(modified) : json_null(),
                      "request_id", id, "request_server_encrypted", 1, "version", version);
-}
-
-static const char *own_name(const char *file)
-{
-    const char *slash = strrchr(file, '/');
-
-    return slash ? slash + 1 : file;
 }
 
 static int blob_upload(struct call *call, json_t **ret_result, struct err *e)
@@ -137,7 +105,7 @@ static int blob_upload(struct call *call, json_t **ret_result, struct err *e)
     options.overwrite =
         args_switch(call->args, "overwrite") == 1 ? OVERWRITE_TRUE : OVERWRITE_FALSE;
     if (!move.path)
-        move.path = own_name(move.file);
+        move.path = storage_own_name(move.file);
     if (access(move.file, R_OK) < 0)
         return err_set(e, ERR_NOT_FOUND, "there is no file \"%.300s\" to read", move.file);
     if (headers_add_metadata(&headers, call, e) < 0 ||
@@ -152,7 +120,7 @@ static int blob_upload(struct call *call, json_t **ret_result, struct err *e)
             "(BlobAlreadyExists) there is a blob \"%.200s\" already; take --overwrite "
             "to replace it",
             move.path);
-    if (look(link.wire, move.container, move.path, &answer, e) < 0)
+    if (storage_look(link.wire, move.container, move.path, &answer, e) < 0)
         return -1;
     *ret_result = upload_result(&answer);
     return 0;
@@ -200,7 +168,7 @@ static int blob_download(struct call *call, json_t **ret_result, struct err *e)
     if (!move.file)
         return print_blob(call, link.wire, e);
     move.account = link.account;
-    if (look(link.wire, move.container, move.path, &answer, e) < 0 ||
+    if (storage_look(link.wire, move.container, move.path, &answer, e) < 0 ||
         storage_download(call, &move, &is_kept, e) < 0)
         return -1;
     if (is_kept)
@@ -256,7 +224,7 @@ static int blob_show(struct call *call, json_t **ret_result, struct err *e)
     auto_link link = {0};
 
     if (storage_link_open(call, STORAGE_BLOB, &link, e) < 0 ||
-        look(link.wire, container_named(call), name_of(call), &answer, e) < 0)
+        storage_look(link.wire, container_named(call), name_of(call), &answer, e) < 0)
         return -1;
     *ret_result = storage_shape_answer(&answer, "Blob", name_of(call), container_named(call));
     return 0;
@@ -293,15 +261,8 @@ static int blob_delete(struct call *call, json_t **ret_result, struct err *e)
 
 static int blob_url(struct call *call, json_t **ret_result, struct err *e)
 {
-    const char *wanted = args_get(call->args, "protocol");
-    auto_free char *url = NULL;
-    auto_link link = {0};
-
-    if (storage_link_open(call, STORAGE_BLOB, &link, e) < 0)
-        return -1;
-    url = wire_url(link.wire, container_named(call), name_of(call));
-    *ret_result = wanted ? json_sprintf("%s%s", wanted, strstr(url, "://")) : json_string(url);
-    return 0;
+    return storage_object_url(call, STORAGE_BLOB, container_named(call), name_of(call),
+                              ret_result, e);
 }
 
 static int blob_sas(struct call *call, json_t **ret_result, struct err *e)
@@ -318,7 +279,7 @@ const struct command blob_commands[] = {
                            &upload_name,
                            &source_file,
                            &overwrite,
-                           &content_type,
+                           &storage_content_type,
                            &storage_metadata,
                            &storage_no_progress,
                            STORAGE_ACCOUNT_OPTIONS),
@@ -398,7 +359,8 @@ const struct command blob_commands[] = {
     {
         .path = "storage blob url",
         .summary = "Print the URL of a blob.",
-        .options = OPTIONS(&storage_container_name, &name, &protocol, STORAGE_ACCOUNT_OPTIONS),
+        .options =
+            OPTIONS(&storage_container_name, &name, &storage_protocol, STORAGE_ACCOUNT_OPTIONS),
         .examples = {{"Print it.", "yard storage blob url -c images -n train/cat.jpg -o tsv"}},
         .run = blob_url,
     },

@@ -1,4 +1,4 @@
-/* Files in a share, one by one and many at once.
+/* Files in a share, one by one.  Many at once: noun-file-batch.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/nouns.h"
@@ -11,6 +11,7 @@
 #include "cli/storage-account.h"
 #include "cli/storage-headers.h"
 #include "cli/storage-move.h"
+#include "cli/storage-object.h"
 #include "cli/storage-shape.h"
 #include "cli/storage-verb.h"
 #include "cli/storage-wire.h"
@@ -42,31 +43,14 @@ static const struct option_row destination = {
     .names = "--dest",
     .help = "Where to put it: a file or a folder; here when not given.",
 };
-static const struct option_row content_type = {
-    .names = "--content-type",
-    .help = "What it is; by its name when not given.",
-};
 static const struct option_row exclude_dir = {
     .names = "--exclude-dir",
     .help = "List files only.",
     .kind = OPTION_FLAG,
 };
-static const struct option_row protocol = {
-    .names = "--protocol",
-    .help = "Protocol of the URL.",
-    .choices = "http https",
-};
-
 static const char *share_of(const struct call *call)
 {
     return args_get(call->args, "share-name");
-}
-
-static const char *last_part(const char *text)
-{
-    const char *slash = strrchr(text, '/');
-
-    return slash ? slash + 1 : text;
 }
 
 /* az's rule: a path whose last part has no dot is a folder, and the file keeps its name in it.
@@ -78,13 +62,13 @@ static char *upload_target(const char *given, const char *file)
     while (len && given[len - 1] == '/')
         len--;
     if (!len)
-        return xstrdup(last_part(file));
+        return xstrdup(storage_own_name(file));
     {
         auto_free char *clean = xstrndup(given, len);
 
-        if (strchr(last_part(clean), '.') && given[len] != '/')
+        if (strchr(storage_own_name(clean), '.') && given[len] != '/')
             return take_ptr(&clean);
-        return xasprintf("%s/%s", clean, last_part(file));
+        return xasprintf("%s/%s", clean, storage_own_name(file));
     }
 }
 
@@ -119,31 +103,16 @@ static int file_upload(struct call *call, json_t **ret_result, struct err *e)
     return storage_upload(call, &move, &is_kept, e);
 }
 
-static int look(struct wire *wire,
-                const char *share,
-                const char *file,
-                struct http_answer *answer,
-                struct err *e)
-{
-    struct wire_request request = {.method = "HEAD", .container = share, .path = file};
-
-    if (wire_call(wire, &request, answer, e) == 0)
-        return 0;
-    if (wire_is_missing(wire)) /* a HEAD has no words of its own */
-        return err_set(e, ERR_NOT_FOUND, "(%s) there is no file \"%.200s\" in \"%.64s\"",
-                       *wire_code(wire) ? wire_code(wire) : "ResourceNotFound", file, share);
-    return -1;
-}
-
 /* A folder gets the file under its own name. */
 static char *download_target(const char *given, const char *from)
 {
     struct stat st;
 
     if (!given)
-        return xstrdup(last_part(from));
+        return xstrdup(storage_own_name(from));
     if (str_ends(given, "/") || (stat(given, &st) == 0 && S_ISDIR(st.st_mode)))
-        return xasprintf("%s%s%s", given, str_ends(given, "/") ? "" : "/", last_part(from));
+        return xasprintf("%s%s%s", given, str_ends(given, "/") ? "" : "/",
+                         storage_own_name(from));
     return xstrdup(given);
 }
 
@@ -169,10 +138,10 @@ static int file_download(struct call *call, json_t **ret_result, struct err *e)
     if (storage_link_open(call, STORAGE_FILE, &link, e) < 0)
         return -1;
     move.account = link.account;
-    if (look(link.wire, move.container, from, &answer, e) < 0 ||
+    if (storage_look(link.wire, move.container, from, &answer, e) < 0 ||
         storage_download(call, &move, &is_kept, e) < 0)
         return -1;
-    *ret_result = storage_shape_answer(&answer, "File", last_part(from), NULL);
+    *ret_result = storage_shape_answer(&answer, "File", storage_own_name(from), NULL);
     return 0;
 }
 
@@ -199,9 +168,9 @@ static int file_show(struct call *call, json_t **ret_result, struct err *e)
     auto_link link = {0};
 
     if (storage_link_open(call, STORAGE_FILE, &link, e) < 0 ||
-        look(link.wire, share_of(call), file, &answer, e) < 0)
+        storage_look(link.wire, share_of(call), file, &answer, e) < 0)
         return -1;
-    *ret_result = storage_shape_answer(&answer, "File", last_part(file), NULL);
+    *ret_result = storage_shape_answer(&answer, "File", storage_own_name(file), NULL);
     return 0;
 }
 
@@ -228,15 +197,8 @@ static int file_delete(struct call *call, json_t **ret_result, struct err *e)
 
 static int file_url(struct call *call, json_t **ret_result, struct err *e)
 {
-    const char *wanted = args_get(call->args, "protocol");
-    auto_free char *url = NULL;
-    auto_link link = {0};
-
-    if (storage_link_open(call, STORAGE_FILE, &link, e) < 0)
-        return -1;
-    url = wire_url(link.wire, share_of(call), args_get(call->args, "path"));
-    *ret_result = wanted ? json_sprintf("%s%s", wanted, strstr(url, "://")) : json_string(url);
-    return 0;
+    return storage_object_url(call, STORAGE_FILE, share_of(call), args_get(call->args, "path"),
+                              ret_result, e);
 }
 
 static int file_sas(struct call *call, json_t **ret_result, struct err *e)
@@ -252,7 +214,7 @@ const struct command file_commands[] = {
         .options = OPTIONS(&storage_share_name,
                            &source,
                            &upload_path,
-                           &content_type,
+                           &storage_content_type,
                            &storage_metadata,
                            &storage_no_progress,
                            STORAGE_ACCOUNT_OPTIONS),
@@ -331,7 +293,8 @@ const struct command file_commands[] = {
     {
         .path = "storage file url",
         .summary = "Print the URL of a file.",
-        .options = OPTIONS(&storage_share_name, &path, &protocol, STORAGE_ACCOUNT_OPTIONS),
+        .options =
+            OPTIONS(&storage_share_name, &path, &storage_protocol, STORAGE_ACCOUNT_OPTIONS),
         .examples = {{"Print it.", "yard storage file url -s logs -p job/stdout.txt -o tsv"}},
         .run = file_url,
     },

@@ -10,12 +10,14 @@
 #include <string.h>
 
 static const struct command *const nouns[] = {
-    daemon_commands,    group_commands,      storage_commands, container_commands,
-    blob_commands,      blob_batch_commands, share_commands,   directory_commands,
-    file_commands,      file_batch_commands, copy_commands,    sync_commands,
-    data_commands,      mount_commands,      batchai_commands, account_commands,
-    configure_commands, login_commands,      rest_commands,    query_commands,
-    token_commands,     audit_commands,      doctor_commands,  backup_commands,
+    daemon_commands,     run_commands,         logs_commands,      top_commands,
+    group_commands,      storage_commands,     container_commands, blob_commands,
+    blob_batch_commands, share_commands,       directory_commands, file_commands,
+    file_batch_commands, copy_commands,        sync_commands,      data_commands,
+    mount_commands,      batchai_commands,     cluster_commands,   job_commands,
+    job_file_commands,   file_server_commands, image_commands,     account_commands,
+    configure_commands,  login_commands,       rest_commands,      query_commands,
+    token_commands,      audit_commands,       doctor_commands,    backup_commands,
     meta_commands,
 };
 
@@ -29,9 +31,17 @@ static const struct group groups[] = {
     {"storage share", "Manage file shares."},
     {"storage directory", "Manage the folders of a file share."},
     {"storage file", "Send, fetch and manage the files of a share."},
-    {"batchai", "Manage training: workspaces and experiments."},
+    {"batchai", "Manage training: workspaces, clusters, experiments, jobs."},
     {"batchai workspace", "Manage workspaces."},
+    {"batchai cluster", "Manage clusters."},
+    {"batchai cluster node", "Work with the nodes of a cluster."},
+    {"batchai cluster file", "Work with what the set-up task of a cluster has written."},
     {"batchai experiment", "Manage experiments."},
+    {"batchai job", "Manage jobs."},
+    {"batchai job file", "Work with the files that a job writes."},
+    {"batchai job node", "Work with the nodes of a job."},
+    {"batchai file-server", "Manage file servers."},
+    {"image", "Manage which image stands in for which."},
     {"account", "Look at the subscription that commands act on."},
     {"token", "Manage the tokens that let people and programs in."},
 };

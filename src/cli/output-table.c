@@ -94,15 +94,30 @@ static json_t *id_parts(const char *id)
     return parts;
 }
 
+static void add_id_parts(json_t *object)
+{
+    const char *id = json_string_value(json_object_get(object, "id"));
+
+    if (id)
+        json_object_set_new(object, "idParts", id_parts(id));
+}
+
+/* Of the item itself and of what it refers to: a job's cluster. */
 static json_t *with_id_parts(json_t *item)
 {
-    const char *id = json_string_value(json_object_get(item, "id"));
-    json_t *more;
+    json_t *more = json_copy(item), *member;
+    const char *key;
 
-    if (!id)
-        return json_incref(item);
-    more = json_copy(item);
-    json_object_set_new(more, "idParts", id_parts(id));
+    json_object_foreach(item, key, member)
+    {
+        json_t *copy = json_object_get(member, "id") ? json_copy(member) : NULL;
+
+        if (!copy)
+            continue;
+        add_id_parts(copy);
+        json_object_set_new(more, key, copy);
+    }
+    add_id_parts(more);
     return more;
 }
 

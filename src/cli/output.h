@@ -19,7 +19,7 @@ struct output {
     bool clean;         /* for a terminal: take control characters out of values */
     bool queried;       /* the value came out of --query */
     /* JMESPath of the columns, over one item; NULL = its scalars.  An item with an "id" has its
-     * parts in "idParts" for this: idParts.workspaces is "w" for
+     * parts in "idParts" for this, and so has a member with one: idParts.workspaces is "w" for
      * ".../workspaces/w/experiments/e". */
     const char *table;
 };

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "core/batchai.h"
 
 #include <string.h>
 
@@ -28,6 +29,24 @@ char *shape_time(const char *wire)
     if (str_equal(micros, "000000"))
         return xasprintf("%s%s", seconds, zone);
     return xasprintf("%s.%s%s", seconds, micros, zone);
+}
+
+char *shape_duration(const char *wire)
+{
+    auto_str text = {0};
+    int64_t ms, seconds, days;
+
+    if (batchai_read_duration(wire, &ms, NULL) < 0)
+        return NULL;
+    seconds = ms / 1000 % 86400;
+    days = ms / 86400000;
+    if (days)
+        str_addf(&text, "%lld day%s, ", (long long)days, days == 1 ? "" : "s");
+    str_addf(&text, "%d:%02d:%02d", (int)(seconds / 3600), (int)(seconds / 60 % 60),
+             (int)(seconds % 60));
+    if (ms % 1000)
+        str_addf(&text, ".%03d000", (int)(ms % 1000));
+    return str_take(&text);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -139,19 +158,77 @@ static bool reform_time(void *context, const char *word)
     return true;
 }
 
-static void reform_times(const char *times, json_t *value)
+static bool reform_duration(void *context, const char *word)
+{
+    json_t *object = context;
+    const char *wire = json_string_value(json_object_get(object, word));
+    auto_free char *text = wire ? shape_duration(wire) : NULL;
+
+    if (text)
+        json_object_set_new(object, word, json_string(text));
+    return true;
+}
+
+static void reform(const struct shape *shape, json_t *value)
 {
     const char *key;
     json_t *member;
     size_t i;
 
     if (json_is_array(value)) {
-        json_array_foreach(value, i, member) reform_times(times, member);
+        json_array_foreach(value, i, member) reform(shape, member);
     }
     if (!json_is_object(value))
         return;
-    words_each(times, reform_time, value);
-    json_object_foreach(value, key, member) reform_times(times, member);
+    words_each(shape->times, reform_time, value);
+    words_each(shape->durations, reform_duration, value);
+    json_object_foreach(value, key, member) reform(shape, member);
+}
+
+/* Is the object at parent/key the one that the part means? */
+static bool is_at(const char *at, const char *parent, const char *key)
+{
+    const char *slash = strchr(at, '/');
+
+    if (!slash)
+        return str_equal(at, key);
+    return str_equal(slash + 1, key) && strlen(parent) == (size_t)(slash - at) &&
+           str_starts(at, parent);
+}
+
+static void fill_part(const struct shape_part *part, json_t *value)
+{
+    json_t *item;
+    size_t i;
+
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, item) fill_part(part, item);
+    }
+    if (!json_is_object(value))
+        return;
+    words_each(part->renames, rename_member, value);
+    words_each(part->members, add_member, value);
+}
+
+/* Names are those of the wire on the way down: what is renamed is renamed on the way up. */
+static void
+fill_parts(const struct shape_part *parts, const char *parent, const char *key, json_t *value)
+{
+    const char *name;
+    json_t *member;
+    size_t i;
+
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, member) fill_parts(parts, parent, key, member);
+        return;
+    }
+    if (!json_is_object(value))
+        return;
+    json_object_foreach(value, name, member) fill_parts(parts, key, name, member);
+    for (const struct shape_part *part = parts; part && part->at; part++) {
+        if (is_at(part->at, parent, key))
+            fill_part(part, value);
+    }
 }
 
 static json_t *shape_one(const struct shape *shape, json_t *value)
@@ -166,8 +243,9 @@ static json_t *shape_one(const struct shape *shape, json_t *value)
         json_decref(properties);
     }
     words_each(shape->renames, rename_member, copy);
-    reform_times(shape->times, copy);
+    reform(shape, copy);
     add_groups(copy);
+    fill_parts(shape->parts, "", "", copy);
     words_each(shape->members, add_member, copy);
     return json_incref(copy);
 }

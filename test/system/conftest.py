@@ -135,6 +135,28 @@ class Yard:
         self.process = None
         assert status == 0, f"yardd exited with {status}\n{self.log_tail()}"
 
+    def clear_nodes(self, seconds=60):
+        """Jobs and nodes outlive a daemon: have this one take down what it made."""
+        folder = self.home / "nodes"
+        if self.process is None or not any(folder.glob("tvm-*")):
+            return
+        groups = self.rest("GET", f"{self.subscription}/resourceGroups?api-version=2021-04-01").json()
+        for group in groups["value"]:
+            self.rest("DELETE", f"{group['id']}?api-version=2021-04-01")
+        deadline = time.monotonic() + seconds
+        while any(folder.glob("tvm-*")):
+            assert time.monotonic() < deadline, f"nodes remain: {list(folder.iterdir())}\n{self.log_tail()}"
+            time.sleep(0.05)
+
+    def kill_leftovers(self):
+        """Of a test that failed halfway: shims and keepers name the data folder."""
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if str(self.home).encode() in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
+            except (OSError, ProcessLookupError):
+                continue
+
     def restart(self, *options, env=None):
         self.stop()
         return self.start(*options, env=env)
@@ -279,10 +301,12 @@ class Places:
         problems = []
         for yard in self.yards:
             try:
+                yard.clear_nodes()
                 yard.stop()
                 yard.assert_no_sanitizer_report()
             except AssertionError as problem:
                 problems.append(str(problem))
+            yard.kill_leftovers()
             shutil.rmtree(yard.folder, ignore_errors=True)
         assert not problems, "\n".join(problems)
 

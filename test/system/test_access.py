@@ -32,6 +32,18 @@ BODIES = {
     "Workspaces_Create": LOCATION,
     "Workspaces_Update": {"tags": {"changed": "by a stranger"}},
     "Tokens_Create": {"role": "owner"},
+    "Clusters_Create": {"properties": {"vmSize": "STANDARD_D1"}},
+    "Clusters_Update": {"properties": {
+        "scaleSettings": {"manual": {"targetNodeCount": 0, "nodeDeallocationOption": "terminate"}},
+    }},
+    "FileServers_Create": {"properties": {"vmSize": "STANDARD_D1"}},
+    "Jobs_Create": {"properties": {"nodeCount": 1}},
+    "Images_Map": {"target": "host"},
+}
+# What must be said behind the path.
+QUERIES = {
+    "Jobs_ListOutputFiles": "?outputdirectoryid=stdouterr",
+    "Jobs_ListOutputFilesNext": "?outputdirectoryid=stdouterr",
 }
 
 
@@ -54,7 +66,9 @@ class House:
         while yard.rest("GET", poll).json()["status"] != "Succeeded":
             time.sleep(0.01)
         self.token("some-token", role="reader")
+        self.make_work(workspace)
         self.words = {
+            "clusterName": "c", "fileServerName": "f", "jobName": "j", "imageName": "some-image",
             "subscriptionId": yard.subscription_id, "tenantId": yard.tenant_id,
             "resourceGroupName": "mine", "accountName": "accessaccount", "workspaceName": "w",
             "experimentName": "e", "tokenName": "some-token", "location": "eastus",
@@ -68,10 +82,44 @@ class House:
             if method in METHODS
         ]
 
+    def make_work(self, workspace):
+        """A cluster without nodes, a job that waits for some, and a log as if it had begun."""
+        key = self.yard.rest("POST", f"{self.account}/listKeys").json()["keys"][0]["value"]
+        user = {"adminUserName": "u", "adminUserPassword": "p"}
+        self.put(f"{workspace}/clusters/c", {"properties": {
+            "vmSize": "STANDARD_D1", "scaleSettings": {"manual": {"targetNodeCount": 0}},
+            "userAccountSettings": user,
+            "nodeSetup": {"mountVolumes": {"azureFileShares": [{
+                "accountName": "accessaccount", "credentials": {"accountKey": key},
+                "azureFileUrl": "https://accessaccount.file.core.windows.net/logs",
+                "relativeMountPath": "logs",
+            }]}},
+        }})
+        self.put(f"{workspace}/fileServers/f", {"properties": {
+            "vmSize": "STANDARD_D1", "sshConfiguration": {"userAccountSettings": user},
+            "dataDisks": {"diskSizeInGB": 1, "diskCount": 1, "storageAccountType": "Standard_LRS"},
+        }})
+        job = f"{workspace}/experiments/e/jobs/j"
+        self.put(job, {"properties": {
+            "cluster": {"id": f"{workspace}/clusters/c"}, "nodeCount": 1,
+            "stdOutErrPathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/logs",
+            "customToolkitSettings": {"commandLine": "true"},
+        }})
+        segment = self.yard.rest("GET", job).json()["properties"]["jobOutputDirectoryPathSegment"]
+        folder = self.yard.home / "storage/accessaccount/file/logs/tree" / segment / "stdouterr"
+        with_bearer = {"x-ms-version": "2021-12-02"}  # an owner of the yard may do this with a token
+        url = f"{self.yard.file_url}/accessaccount/logs?restype=share"
+        secure = "https" + url[url.index(":"):]
+        made = self.yard.rest("PUT", secure, headers=with_bearer)
+        assert made.status_code == 201, made.text
+        folder.mkdir(parents=True)
+        (folder / "stdout.txt").write_text("a line\n")
+        self.put("/yard/images/some-image", {"target": "host"})
+
     def put(self, path, body):
         made = self.yard.rest("PUT", path, json=body)
-        assert made.status_code in (200, 201), made.text
-        return made.json()
+        assert made.status_code in (200, 201, 202), made.text
+        return made.json() if made.content else None
 
     def token(self, name, **body):
         return self.put(f"/yard/tokens/{name}", body)["token"]
@@ -81,14 +129,15 @@ class House:
         if route.id in ("OAuth_Token", "OAuth_TokenV1"):
             options["data"] = {"grant_type": "client_credentials"}
             body = None
-        return self.yard.rest(route.method, route.path, json=body, token=token, **options)
+        path = route.path + QUERIES.get(route.id, "")
+        return self.yard.rest(route.method, path, json=body, token=token, **options)
 
     def state(self):
         """All that a stranger could have changed."""
         seen = {}
         for path in (
             f"{self.yard.subscription}/resourceGroups", f"{self.yard.subscription}/resources",
-            "/yard/tokens", "/subscriptions",
+            "/yard/tokens", "/subscriptions", "/yard/images", "/yard/jobs",
         ):
             seen[path] = self.yard.rest("GET", path).json()
         seen["keys"] = self.yard.rest("POST", f"{self.account}/listKeys").json()

@@ -17,6 +17,16 @@ MOST_BODY = 1024 * 1024  # the setting max_body_kib
 GROUP = "kept"
 
 
+USER = {"adminUserName": "u", "adminUserPassword": "p"}
+GOOD_CLUSTER = {"properties": {
+    "vmSize": "STANDARD_D1", "scaleSettings": {"manual": {"targetNodeCount": 0}}, "userAccountSettings": USER,
+}}
+GOOD_FILE_SERVER = {"properties": {
+    "vmSize": "STANDARD_D1", "sshConfiguration": {"userAccountSettings": USER},
+    "dataDisks": {"diskSizeInGB": 1, "diskCount": 1, "storageAccountType": "Standard_LRS"},
+}}
+
+
 class House:
     def __init__(self, yard):
         self.yard = yard
@@ -25,21 +35,37 @@ class House:
         self.experiment = f"{self.workspace}/experiments/e"
         self.account = f"{self.group}/providers/Microsoft.Storage/storageAccounts/keptaccount"
         self.token = "/yard/tokens/kept"
+        self.cluster = f"{self.workspace}/clusters/c"
+        self.file_server = f"{self.workspace}/fileServers/f"
+        self.job = f"{self.experiment}/jobs/j"
+        self.image = "/yard/images/kept%2Fimage:1"
         for path, body in (
             (self.group, {"location": "eastus", "tags": {"kept": "yes"}}),
             (self.workspace, {"location": "eastus", "tags": {"kept": "yes"}}),
             (self.experiment, None),
             (self.account, {"location": "eastus", "sku": {"name": "Standard_LRS"}, "kind": "StorageV2"}),
             (self.token, {"role": "reader"}),
+            (self.cluster, GOOD_CLUSTER),
+            (self.file_server, GOOD_FILE_SERVER),
+            (self.job, self.good_job()),
+            (self.image, {"target": "host"}),
         ):
-            assert yard.rest("PUT", path, json=body).status_code in (200, 201)
+            made = yard.rest("PUT", path, json=body)
+            assert made.status_code in (200, 201, 202), made.text
+
+    def good_job(self):
+        return {"properties": {
+            "cluster": {"id": self.cluster}, "nodeCount": 1, "stdOutErrPathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/logs",
+            "customToolkitSettings": {"commandLine": "true"},
+        }}
 
     def state(self):
         yard = self.yard
         lists = ("/subscriptions", f"{yard.subscription}/resourceGroups", f"{yard.subscription}/resources",
-                 "/yard/tokens")
+                 "/yard/tokens", "/yard/images", "/yard/jobs")
         seen = {path: yard.rest("GET", path).json() for path in lists}
-        for path in (self.group, self.workspace, self.experiment, self.account):
+        for path in (self.group, self.workspace, self.experiment, self.account, self.cluster, self.job,
+                     self.file_server):
             seen[path] = yard.rest("GET", path).headers["ETag"]
         seen["keys"] = yard.rest("POST", f"{self.account}/listKeys").json()
         seen["files"] = sorted(f.name for f in yard.home.iterdir() if not f.name.startswith("yard.db"))
@@ -114,6 +140,8 @@ def test_malformed_json_is_refused(house, name):
     for method, path in (
         ("PUT", house.group), ("PATCH", house.group), ("PUT", house.workspace),
         ("PUT", house.account), ("PUT", house.token), ("POST", f"{house.account}/regenerateKey"),
+        ("PUT", house.cluster), ("PATCH", house.cluster), ("PUT", house.job), ("PUT", house.file_server),
+        ("PUT", house.image),
     ):
         house.refused(method, path, 400, "InvalidRequestContent", data=MALFORMED[name],
                       headers={"Content-Type": "application/json"})
@@ -237,6 +265,156 @@ def test_bad_name_checks(house, body):
     house.refused("POST", path, 400, None, "name", json=body)
 
 
+# -- clusters, jobs, file servers, images -----------------------------------------------------------
+
+ELSEWHERE = {"accountName": "nobodys", "credentials": {"accountKey": "a2V5"}, "relativeMountPath": "x"}
+SHARE_ELSEWHERE = {**ELSEWHERE, "azureFileUrl": "https://nobodys.file.core.windows.net/sss"}
+NOBODYS_SERVER = {
+    "fileServer": {"id": "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/g/providers"
+                         "/Microsoft.BatchAI/workspaces/w/fileservers/nobodys"},
+    "relativeMountPath": "x",
+}
+BAD_CLUSTERS = [
+    ({"vmSize": None}, "properties.vmSize"), ({"vmSize": 5}, "properties.vmSize"),
+    ({"vmSize": "STANDARD_D1000"}, "properties.vmSize"), ({"vmPriority": "free"}, "properties.vmPriority"),
+    ({"scaleSettings": {"manual": {"targetNodeCount": -1}}}, "properties.scaleSettings.manual.targetNodeCount"),
+    ({"scaleSettings": {"manual": {"targetNodeCount": 0}, "autoScale": {
+        "minimumNodeCount": 0, "maximumNodeCount": 1}}}, "properties.scaleSettings"),
+    ({"scaleSettings": {"autoScale": {"minimumNodeCount": 2, "maximumNodeCount": 1}}}, "properties.scaleSettings"),
+    ({"userAccountSettings": None}, "properties.userAccountSettings"),
+    ({"nodeSetup": {"setupTask": {"commandLine": "true"}}}, "properties.nodeSetup.setupTask"),
+    ({"nodeSetup": {"mountVolumes": {"azureFileShares": [SHARE_ELSEWHERE]}}},
+     "properties.nodeSetup.mountVolumes.azureFileShares[0]"),
+    ({"nodeSetup": {"mountVolumes": {"azureBlobFileSystems": [{**ELSEWHERE, "containerName": "ccc"}]}}},
+     "properties.nodeSetup.mountVolumes.azureBlobFileSystems[0]"),
+    ({"nodeSetup": {"mountVolumes": {"fileServers": [NOBODYS_SERVER]}}},
+     "properties.nodeSetup.mountVolumes.fileServers[0]"),
+    ({"nodeSetup": {"mountVolumes": {"azureFileShares": [{**SHARE_ELSEWHERE, "relativeMountPath": "../x"}]}}},
+     "properties.nodeSetup.mountVolumes.azureFileShares[0].relativeMountPath"),
+]
+
+
+@pytest.mark.parametrize("members, target", BAD_CLUSTERS)
+def test_bad_clusters(house, members, target):
+    body = {"properties": {**GOOD_CLUSTER["properties"], **members}}
+    for path in (house.cluster, house.cluster + "-new"):
+        answer = house.refused("PUT", path, 400, json=body)
+        check_target(answer, target)
+
+
+def check_target(answer, target):
+    error = answer.json()["error"]
+    assert target in error["message"], error
+    assert target.startswith(error["target"]) or error["target"].startswith(target), error
+
+
+def test_an_unknown_size_is_told_the_nearest_one(house):
+    body = {"properties": {**GOOD_CLUSTER["properties"], "vmSize": "STANDARD_NC66"}}
+    answer = house.refused("PUT", house.cluster + "-new", 400, json=body)
+    assert "STANDARD_NC6" in answer.json()["error"]["message"].upper().replace("STANDARD_NC66", "")
+
+
+def test_a_cluster_that_is_there_takes_no_other_properties(house):
+    body = {"properties": {**GOOD_CLUSTER["properties"], "vmSize": "STANDARD_D2"}}
+    house.refused("PUT", house.cluster, 409, "ResourceExists", json=body)
+
+
+@pytest.mark.parametrize("body, target", [
+    ({}, "properties"), ({"properties": {}}, "scaleSettings"), ({"properties": {"scaleSettings": {}}}, "scaleSettings"),
+    ({"properties": {"scaleSettings": {"manual": {"targetNodeCount": "two"}}}}, "targetNodeCount"),
+    ({"properties": {"scaleSettings": {"autoScale": {"minimumNodeCount": 1}}}}, "maximumNodeCount"),
+])
+def test_bad_scales(house, body, target):
+    answer = house.refused("PATCH", house.cluster, 400, json=body)
+    assert target in answer.json()["error"]["message"]
+
+
+BAD_JOBS = [
+    ({"cluster": None}, "properties.cluster"), ({"cluster": {"id": "c"}}, "properties.cluster.id"),
+    ({"nodeCount": 0}, "properties.nodeCount"), ({"nodeCount": "1"}, "properties.nodeCount"),
+    ({"stdOutErrPathPrefix": None}, "properties.stdOutErrPathPrefix"),
+    ({"customToolkitSettings": None}, "properties"),
+    ({"horovodSettings": {"pythonScriptFilePath": "x"}}, "properties"),
+    ({"schedulingPriority": "urgent"}, "properties.schedulingPriority"),
+    ({"constraints": {"maxWallClockTime": "soon"}}, "properties.constraints.maxWallClockTime"),
+    ({"environmentVariables": [{"name": "A=B", "value": "x"}]}, "properties.environmentVariables[0].name"),
+    ({"inputDirectories": [{"id": "A"}]}, "properties.inputDirectories[0].path"),
+    ({"mountVolumes": {"azureFileShares": [SHARE_ELSEWHERE]}}, "properties.mountVolumes.azureFileShares[0]"),
+    ({"mountVolumes": {"fileServers": [NOBODYS_SERVER]}}, "properties.mountVolumes.fileServers[0]"),
+]
+
+
+@pytest.mark.parametrize("members, target", BAD_JOBS)
+def test_bad_jobs(house, members, target):
+    body = {"properties": {**house.good_job()["properties"], **members}}
+    for path in (house.job, house.job + "-new"):
+        check_target(house.refused("PUT", path, 400, json=body), target)
+
+
+def test_a_job_needs_its_cluster(house):
+    body = house.good_job()
+    body["properties"]["cluster"]["id"] = house.cluster + "-not"
+    answer = house.refused("PUT", house.job + "-new", 404, "ClusterNotFound", json=body)
+    assert answer.json()["error"]["target"] == "properties.cluster.id"
+
+
+def test_jobs_that_are_not_there(house):
+    for method, action in (
+        ("GET", ""), ("POST", "/terminate"), ("POST", "/listOutputFiles?outputdirectoryid=stdouterr"),
+        ("POST", "/listRemoteLoginInformation"), ("GET", "/why"), ("GET", "/log"), ("GET", "/log?follow=true"),
+    ):
+        house.refused(method, f"{house.job}-not{action}", 404, "JobNotFound")
+    house.refused("POST", f"{house.cluster}-not/listRemoteLoginInformation", 404, "ClusterNotFound")
+
+
+@pytest.mark.parametrize("query, target", [
+    ("", "outputdirectoryid"), ("outputdirectoryid=", "outputdirectoryid"),
+    ("outputdirectoryid=stdouterr&linkexpiryinminutes=4", "linkexpiryinminutes"),
+    ("outputdirectoryid=stdouterr&linkexpiryinminutes=601", "linkexpiryinminutes"),
+    ("outputdirectoryid=stdouterr&linkexpiryinminutes=x", "linkexpiryinminutes"),
+    ("outputdirectoryid=stdouterr&maxresults=0", "maxresults"),
+    ("outputdirectoryid=stdouterr&maxresults=1001", "maxresults"),
+    ("outputdirectoryid=stdouterr&directory=..", "directory"),
+    ("outputdirectoryid=stdouterr&directory=a/../../b", "directory"),
+    ("outputdirectoryid=stdouterr&directory=a%2F..%2F..", "directory"),
+    ("outputdirectoryid=stdouterr&$skiptoken=%ff", "$skiptoken"),
+])
+def test_nonsense_in_lists_of_output(house, query, target):
+    for method in ("POST", "GET"):
+        house.refused(method, f"{house.job}/listOutputFiles?{query}", 400, "InvalidParameterValue", target)
+
+
+@pytest.mark.parametrize("query, target", [
+    ("offset=-1", "offset"), ("offset=x", "offset"), ("offset=" + "9" * 30, "offset"),
+    ("follow=maybe", "follow"), ("file=", "file"), ("file=a/b", "file"), ("file=..", "file"),
+    ("file=.", "file"), ("file=%2Fetc%2Fpasswd", "file"), ("directory=..", "directory"),
+])
+def test_nonsense_in_questions_for_a_log(house, query, target):
+    house.refused("GET", f"{house.job}/log?{query}", 400, "InvalidParameterValue", target)
+
+
+@pytest.mark.parametrize("name, body, target", [
+    ("x", {}, "target"), ("x", {"target": ""}, "target"), ("x", {"target": 5}, "target"),
+    ("x", {"target": "--privileged"}, "target"), ("x", {"target": "a b"}, "target"),
+    ("--rm", {"target": "host"}, "imageName"), ("a%20b", {"target": "host"}, "imageName"),
+    ("x" * 600, {"target": "host"}, "imageName"),
+])
+def test_bad_images(house, name, body, target):
+    house.refused("PUT", f"/yard/images/{name}", 400, None, target, json=body)
+
+
+def test_an_image_that_is_not_mapped_cannot_be_unmapped(house):
+    house.refused("DELETE", "/yard/images/never", 404, "ImageNotFound")
+
+
+@pytest.mark.parametrize("query, target", [
+    ("state=sleeping", "state"), ("state=", "state"), ("maxresults=0", "maxresults"), ("maxresults=1001", "maxresults"),
+    ("$skiptoken=junk", "$skiptoken"),
+])
+def test_nonsense_in_the_list_of_all_jobs(house, query, target):
+    house.refused("GET", f"/yard/jobs?{query}", 400, "InvalidParameterValue", target)
+
+
 # -- names ----------------------------------------------------------------------------------------
 
 FORBIDDEN = [
@@ -247,6 +425,8 @@ NAMES = {  # kind: path before the name, body, field, most characters, more that
     "workspace": ("{group}/providers/Microsoft.BatchAI/workspaces/", {"location": "eastus"},
                   "workspaceName", 64, ["with.dot", "(paren)"]),
     "experiment": ("{workspace}/experiments/", None, "experimentName", 64, ["with.dot"]),
+    "cluster": ("{workspace}/clusters/", GOOD_CLUSTER, "clusterName", 64, ["with.dot"]),
+    "file server": ("{workspace}/fileServers/", GOOD_FILE_SERVER, "fileServerName", 64, ["with.dot"]),
     "account": ("{group}/providers/Microsoft.Storage/storageAccounts/",
                 {"location": "eastus", "sku": {"name": "Standard_LRS"}, "kind": "StorageV2"},
                 "accountName", 24, ["ab", "Upper", "with-hyphen", "under_score"]),
@@ -273,7 +453,7 @@ def test_forbidden_and_long_names(house, kind):
 def test_the_longest_names_are_taken(house, kind):
     before, body, _, most, _ = place(house, kind)
     made = house.yard.rest("PUT", before + "x" * most, json=body)
-    assert made.status_code in (200, 201), made.text
+    assert made.status_code in (200, 201, 202), made.text
     gone = house.yard.rest("DELETE", before + "x" * most)
     assert gone.status_code in (200, 202)
     while gone.status_code == 202:
@@ -292,6 +472,9 @@ def test_unknown_parents(house):
         (f"{nowhere}/providers/Microsoft.BatchAI/workspaces/w/experiments/e", None, "ResourceGroupNotFound"),
         (f"{nowhere}/providers/Microsoft.Storage/storageAccounts/newaccount", account, "ResourceGroupNotFound"),
         (f"{house.workspace}-not/experiments/e", None, "WorkspaceNotFound"),
+        (f"{house.workspace}-not/clusters/c", GOOD_CLUSTER, "WorkspaceNotFound"),
+        (f"{house.workspace}-not/fileServers/f", GOOD_FILE_SERVER, "WorkspaceNotFound"),
+        (f"{house.workspace}-not/experiments/e/jobs/j", house.good_job(), "WorkspaceNotFound"),
     ):
         answer = house.refused("PUT", path, 404, code, json=body)
         assert ("nowhere" if "Group" in code else "w-not") in answer.json()["error"]["message"]
@@ -337,7 +520,8 @@ LISTS = {
     "accounts in group": "{group}/providers/Microsoft.Storage/storageAccounts",
     "workspaces": "{sub}/providers/Microsoft.BatchAI/workspaces",
     "workspaces in group": "{group}/providers/Microsoft.BatchAI/workspaces",
-    "experiments": "{workspace}/experiments",
+    "experiments": "{workspace}/experiments", "clusters": "{workspace}/clusters",
+    "file servers": "{workspace}/fileServers", "jobs": "{workspace}/experiments/e/jobs",
 }
 
 
@@ -399,7 +583,8 @@ def test_subscriptions_are_uuids(house, subscription):
 
 def test_wrong_methods_are_told_the_right_ones(house):
     words = {"subscriptionId": house.yard.subscription_id, "resourceGroupName": GROUP, "workspaceName": "w",
-             "experimentName": "e", "accountName": "keptaccount", "tokenName": "kept"}
+             "experimentName": "e", "accountName": "keptaccount", "tokenName": "kept", "clusterName": "c",
+             "jobName": "j", "fileServerName": "f"}
     paths = house.yard.rest("GET", "/openapi.json").json()["paths"]
     assert len(paths) > 30
     for pattern, methods in paths.items():

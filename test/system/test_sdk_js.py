@@ -7,6 +7,8 @@ import shutil
 import subprocess
 
 import pytest
+import requests
+from storage_account import make_account
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "node_modules" / "@azure" / "arm-batchai"
@@ -33,7 +35,7 @@ def drive(yard, scenario, **environment):
     })
     done = subprocess.run(
         ["node", "--no-deprecation", str(HERE / "js" / "batchai.cjs"), scenario],
-        env=env, capture_output=True, text=True, timeout=60,
+        env=env, capture_output=True, text=True, timeout=120,
     )
     return done
 
@@ -72,6 +74,26 @@ def test_operations_are_polled_to_their_end(yard, group):
 
 def test_lists_come_in_pages(yard, group):
     assert drive_well(yard, "pages") == {"sizes": [2, 2, 1]}
+
+
+def test_clusters_and_jobs_from_creation_to_deletion(yard, group):
+    account = make_account(yard, "jsaccount")
+    share = f"https{account.file[account.file.index(':'):]}/share?restype=share"
+    assert yard.rest("PUT", share).status_code == 201
+    done = drive(yard, "life", YARD_ACCOUNT=account.name, YARD_KEY=account.key)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["files"] == ["execution.log", "stderr.txt", "stdout.txt"]
+    # The job is gone; what it wrote is not.
+    assert requests.get(seen["link"]).text == "from javascript\n"
+    assert (seen["gone"]["status"], seen["gone"]["code"]) == (404, "JobNotFound")
+    assert (seen["noCluster"]["status"], seen["noCluster"]["code"]) == (404, "ClusterNotFound")
+
+
+def test_file_servers_from_creation_to_deletion(yard, group):
+    seen = drive_well(yard, "fileServers")
+    assert seen["made"]["id"].endswith("/workspaces/files/fileservers/nfs")
+    assert seen["gone"]["status"] == 404 and seen["gone"]["code"] == "FileServerNotFound"
 
 
 def test_refusals_reach_the_caller_with_their_codes(yard, group):

@@ -65,9 +65,10 @@ def body_of(answer):
     return answer.json()
 
 
-def poll(yard, url):
+def poll(yard, url, seconds=4):
     """Ask until it is over; what is said meanwhile is checked here."""
-    for _ in range(200):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
         answer = yard.rest("GET", url)
         running = answer.status_code == 202 or (
             answer.status_code == 200 and answer.json()["status"] == "InProgress"
@@ -92,6 +93,7 @@ class Player:
         self.last = None
         self.words = {
             "subscription": yard.subscription_id, "tenant": yard.tenant_id,
+            "file": re.sub("^http:", "https:", yard.file_url),
             "group": f"golden-{time.monotonic_ns()}", "account": f"gold{time.monotonic_ns()}"[:24],
         }
 

@@ -64,6 +64,9 @@ static void changes_are_not_for_readers(void **state)
         "OAuth_TokenV1",
         "Providers_Register",
         "StorageAccounts_CheckNameAvailability",
+        "Clusters_ListRemoteLoginInformation",
+        "Jobs_ListOutputFiles",
+        "Jobs_ListRemoteLoginInformation",
     };
 
     (void)state;

@@ -129,7 +129,116 @@ async function refusals({ workspaces: all, experiments }) {
   return seen;
 }
 
-const scenarios = { workspaces, experiments, polling, pages, refusals };
+const user = { adminUserName: "u", adminUserPassword: "p" };
+
+async function until(question) {
+  for (let end = Date.now() + 50000; Date.now() < end; ) {
+    const answer = await question();
+    if (answer) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail(`${question} never came true`);
+}
+
+// The main life: a cluster grows, a job runs on it, its files are read, everything goes again.
+async function life({ workspaces: parents, experiments, clusters, jobs }) {
+  const { YARD_ACCOUNT: accountName, YARD_KEY: accountKey } = process.env;
+  await parents.create(YARD_GROUP, "life", { location: "eastus" });
+  await experiments.create(YARD_GROUP, "life", "e");
+  const cluster = await clusters.create(YARD_GROUP, "life", "c", {
+    vmSize: "STANDARD_D1",
+    scaleSettings: { manual: { targetNodeCount: 1 } },
+    userAccountSettings: user,
+    nodeSetup: {
+      mountVolumes: {
+        azureFileShares: [
+          {
+            accountName,
+            azureFileUrl: `https://${accountName}.file.core.windows.net/share`,
+            credentials: { accountKey },
+            relativeMountPath: "afs",
+          },
+        ],
+      },
+    },
+  });
+  assert.equal(cluster.type, "Microsoft.BatchAI/workspaces/clusters");
+  assert.equal(cluster.provisioningState, "succeeded");
+  assert.equal(cluster.userAccountSettings.adminUserPassword, undefined);
+  const grown = await until(async () => {
+    const now = await clusters.get(YARD_GROUP, "life", "c");
+    return now.nodeStateCounts.idleNodeCount === 1 && now;
+  });
+  assert.equal(grown.currentNodeCount, 1);
+  assert.deepEqual(names(await clusters.listByWorkspace(YARD_GROUP, "life")), ["c"]);
+  await clusters.listRemoteLoginInformation(YARD_GROUP, "life", "c");
+
+  const parameters = {
+    cluster: { id: cluster.id },
+    nodeCount: 1,
+    stdOutErrPathPrefix: "$AZ_BATCHAI_MOUNT_ROOT/afs",
+    customToolkitSettings: { commandLine: "echo from javascript; exit 3" },
+    secrets: [{ name: "S", value: "hidden" }],
+  };
+  const submitted = await jobs.create(YARD_GROUP, "life", "e", "j", parameters);
+  assert.equal(submitted.toolType, "custom");
+  assert.equal(submitted.secrets[0].value, undefined);
+  const ended = await until(async () => {
+    const now = await jobs.get(YARD_GROUP, "life", "e", "j");
+    return ["succeeded", "failed"].includes(now.executionState) && now;
+  });
+  assert.equal(ended.executionState, "failed");
+  assert.equal(ended.executionInfo.exitCode, 3);
+  assert.equal(ended.executionInfo.errors[0].code, "JobFailed");
+  const files = [];
+  const options = { outputdirectoryid: "stdouterr", maxResults: 1 };
+  let page = await jobs.listOutputFiles(YARD_GROUP, "life", "e", "j", options);
+  for (;;) {
+    files.push(...page);
+    if (!page.nextLink) break;
+    page = await jobs.listOutputFilesNext(page.nextLink);
+  }
+  await jobs.create(YARD_GROUP, "life", "e", "long", {
+    ...parameters,
+    customToolkitSettings: { commandLine: "sleep 600" },
+  });
+  await until(async () => (await jobs.get(YARD_GROUP, "life", "e", "long")).executionState === "running");
+  await jobs.terminate(YARD_GROUP, "life", "e", "long");
+  const stopped = await jobs.get(YARD_GROUP, "life", "e", "long");
+  assert.equal(stopped.executionInfo.errors[0].code, "JobTerminated");
+  assert.deepEqual(names(await jobs.listByExperiment(YARD_GROUP, "life", "e")), ["j", "long"]);
+  await jobs.deleteMethod(YARD_GROUP, "life", "e", "j");
+  const gone = await refusal(jobs.get(YARD_GROUP, "life", "e", "j"));
+
+  const resized = await clusters.update(YARD_GROUP, "life", "c", {
+    scaleSettings: { autoScale: { minimumNodeCount: 0, maximumNodeCount: 2 } },
+  });
+  assert.equal(resized.scaleSettings.manual, undefined);
+  assert.equal(resized.scaleSettings.autoScale.maximumNodeCount, 2);
+  await clusters.deleteMethod(YARD_GROUP, "life", "c");
+  const noCluster = await refusal(clusters.get(YARD_GROUP, "life", "c"));
+  await parents.deleteMethod(YARD_GROUP, "life");
+  return { gone, noCluster, files: names(files), link: files.find((f) => f.name === "stdout.txt").downloadUrl };
+}
+
+async function fileServers({ workspaces: parents, fileServers: all }) {
+  await parents.create(YARD_GROUP, "files", { location: "eastus" });
+  const made = await all.create(YARD_GROUP, "files", "nfs", {
+    vmSize: "STANDARD_D1",
+    sshConfiguration: { userAccountSettings: user },
+    dataDisks: { diskSizeInGB: 10, diskCount: 2, storageAccountType: "Standard_LRS" },
+  });
+  assert.equal(made.type, "Microsoft.BatchAI/workspaces/fileservers");
+  assert.equal(made.mountSettings.mountPoint, "/data");
+  assert.deepEqual(plain(await all.get(YARD_GROUP, "files", "nfs")), plain(made));
+  assert.deepEqual(names(await all.listByWorkspace(YARD_GROUP, "files")), ["nfs"]);
+  await all.deleteMethod(YARD_GROUP, "files", "nfs");
+  const gone = await refusal(all.get(YARD_GROUP, "files", "nfs"));
+  await parents.deleteMethod(YARD_GROUP, "files");
+  return { made: plain(made), gone };
+}
+
+const scenarios = { workspaces, experiments, polling, pages, refusals, life, fileServers };
 
 scenarios[process.argv[2]](connect()).then(
   (seen) => console.log(JSON.stringify(seen)),
