@@ -320,7 +320,7 @@ void conductor_forget_attempt(struct conductor *c, int64_t job_id, int number)
         log_warning("event=forget job=%lld error=\"%s\", ignoring", (long long)job_id, e.msg);
         return;
     }
-    if (found && c->engine->ops->attempt_forget)
+    if (found)
         c->engine->ops->attempt_forget(c->engine, attempt_name(arena, work.uuid, number));
 }
 
@@ -368,7 +368,7 @@ void conductor_drop_failed(struct conductor *c)
 
 void conductor_resumed(struct conductor *c)
 {
-    if (!c->is_resumed && c->engine->ops->resumed)
+    if (!c->is_resumed)
         c->engine->ops->resumed(c->engine);
     c->is_resumed = true;
 }

@@ -132,11 +132,11 @@ static int make_outputs(void *arg, struct err *e)
     const struct part *part = arg;
     const struct launch_plan *plan = &part->attempt->plan;
 
-    if (folder_make_for_job(part->node->root, plan->stdouterr_folder, e) < 0)
+    if (path_make_folder(part->attempt, part->node, plan->stdouterr_folder, e) < 0)
         return -1;
     for (const char *const *folder = plan->output_folders; part->index == 0 && *folder;
          folder++) {
-        if (folder_make_for_job(part->node->root, *folder, e) < 0)
+        if (path_make_folder(part->attempt, part->node, *folder, e) < 0)
             return -1;
     }
     return 0;

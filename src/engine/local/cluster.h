@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "engine/engine.h"
 
-#define CLUSTER_ENTER "configs/enter" /* below AZ_BATCHAI_ROOT: how to get into the container  \
-                                       */
+/* Below AZ_BATCHAI_ROOT: how to get into the container. */
+#define CLUSTER_ENTER "configs/enter"
 
 /* Make what is missing.  pattern is of the nodes' addresses ("10.77.*"). */
 int cluster_make(const char *home,

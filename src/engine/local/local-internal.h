@@ -167,6 +167,8 @@ void copy_attempt(const struct engine_attempt *from,
 /* --- node.c: the loop side of a node --- */
 void node_add(struct local *local, const struct engine_node *told);
 void node_remove(struct local *local, int64_t id);
+/* Call each with the ids of all nodes that have a folder. */
+void nodes_each_on_disk(struct local *local, void (*each)(struct local *local, int64_t id));
 /* The attempt is over: go on with what waited for it. */
 void node_let_go(struct node *node);
 void node_free(struct node *node);
@@ -220,7 +222,19 @@ void attempt_clean(struct part *part, const char *journal);
  * uuid, when given, is now the last. */
 void attempt_forget_last(struct local *local, const char *node_folder, const char *uuid);
 
+/* --- forget.c --- */
+/* Remove the run folders: of one attempt, or of all that are not under way. */
+void attempt_forget(struct local *local, const char *uuid);
+void attempts_sweep(struct local *local);
+
 /* --- path.c --- */
+/* Make a folder that the job sees, in the node's mount namespace where it has one.  Else its
+ * volumes are links of ours, and the folder is made where they lead; no other link is followed.
+ */
+int path_make_folder(const struct attempt *attempt,
+                     const struct node *node,
+                     const char *path,
+                     struct err *e);
 /* The file on this machine behind a path that the job sees; ERR_NOT_FOUND. */
 int path_on_host(const struct attempt *attempt,
                  const char *path,

@@ -124,6 +124,25 @@ static int op_node_use(struct engine *engine,
     return 0;
 }
 
+static void op_attempt_forget(struct engine *engine, const char *uuid)
+{
+    attempt_forget(local_of(engine), uuid);
+}
+
+static void forget_unknown(struct local *local, int64_t node_id)
+{
+    if (!local_find_node(local, node_id))
+        node_remove(local, node_id);
+}
+
+static void op_resumed(struct engine *engine)
+{
+    struct local *local = local_of(engine);
+
+    attempts_sweep(local);
+    nodes_each_on_disk(local, forget_unknown);
+}
+
 /* --- beginning and end --- */
 
 static void op_free(struct engine *engine)
@@ -165,6 +184,8 @@ static const struct engine_ops ops = {
     .node_remove = op_node_remove,
     .attempt_start = op_attempt_start,
     .attempt_stop = op_attempt_stop,
+    .attempt_forget = op_attempt_forget,
+    .resumed = op_resumed,
     .node_login = op_node_login,
     .job_path = op_job_path,
     .node_use = op_node_use,

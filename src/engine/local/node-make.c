@@ -109,6 +109,20 @@ void nodes_claim(struct local *local)
     each_about(local, claim, NULL);
 }
 
+static void
+tell_id(struct local *local, const char *name, const struct about *about, void *context)
+{
+    void (*const *each)(struct local * local, int64_t id) = context;
+
+    (void)name;
+    (*each)(local, about->id);
+}
+
+void nodes_each_on_disk(struct local *local, void (*each)(struct local *local, int64_t id))
+{
+    each_about(local, tell_id, &each);
+}
+
 static void take_over(struct node *node, const struct about *about)
 {
     memcpy(node->address, about->address, sizeof(node->address));

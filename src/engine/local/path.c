@@ -1,5 +1,6 @@
 /* Where on this machine a path lies that a job sees.  SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
+#include "engine/local/folder.h"
 #include "engine/local/local-internal.h"
 
 #include <errno.h>
@@ -63,23 +64,33 @@ static int check(const struct place *place, struct err *e)
     return fs_open_beneath(root, *place->rest ? place->rest : ".", O_PATH, 0, &fd, e);
 }
 
-static int find_on(const struct attempt *attempt,
-                   const struct node *node,
-                   const char *path,
-                   struct str *ret_path,
-                   struct err *e)
+/* The deepest of the node's folders and volumes that path lies in; from NULL = none.  Freed by
+ * the caller. */
+static struct place
+place_of(const struct attempt *attempt, const struct node *node, const char *path)
 {
     auto_free char *cluster = xasprintf("%s/mounts", node->root);
     auto_free char *job = xasprintf("%s/%s", node->root, attempt->mounts);
     auto_free char *shared = xasprintf("%s/%s", node->root, attempt->plan.shared_folder);
     struct place place = {0};
-    int rc;
 
     consider(&place, node->root, path, xasprintf("%s/root", node->folder));
     consider(&place, shared, path, xasprintf("%s/shared", attempt->folder));
     consider_volumes(&place, cluster, node->cluster->volumes, node->cluster->volume_count,
                      path);
     consider_volumes(&place, job, attempt->told.volumes, attempt->told.volume_count, path);
+    return place;
+}
+
+static int find_on(const struct attempt *attempt,
+                   const struct node *node,
+                   const char *path,
+                   struct str *ret_path,
+                   struct err *e)
+{
+    struct place place = place_of(attempt, node, path);
+    int rc;
+
     if (!place.from)
         return err_set(e, ERR_NOT_FOUND, "\"%.200s\" is in no folder of the node", path);
     rc = check(&place, e);
@@ -87,6 +98,24 @@ static int find_on(const struct attempt *attempt,
         str_addf(ret_path, "%s/%s", place.from, place.rest);
     free(place.from);
     return rc;
+}
+
+int path_make_folder(const struct attempt *attempt,
+                     const struct node *node,
+                     const char *path,
+                     struct err *e)
+{
+    struct place place = {0};
+    auto_free char *from = NULL;
+    auto_free char *whole = NULL;
+
+    if (node->keeper_fd < 0)
+        place = place_of(attempt, node, path);
+    if (!place.from)
+        return folder_make_for_job(node->root, path, e);
+    from = place.from;
+    whole = xasprintf("%s/%s", from, place.rest);
+    return folder_make_for_job(from, whole, e);
 }
 
 int path_on_host(const struct attempt *attempt,
