@@ -138,9 +138,7 @@ int shape_cluster(struct str *out,
                   const struct resource *resource,
                   struct err *e);
 int shape_job(struct str *out, struct db *db, const struct resource *resource, struct err *e);
-void shape_file_server(struct str *out,
-                       const struct api *api,
-                       const struct resource *resource);
+void shape_file_server(struct str *out, const struct api *api, const struct resource *resource);
 
 /* --- change.c: handing a change to control and answering when it is done --- */
 
@@ -188,8 +186,9 @@ struct call_question {
     /* On control's thread: neither the call nor its arena may be changed.  A failure goes into
      * e. */
     void (*ask)(struct call_question *question, const struct control_view *view);
-    void (*answer)(struct call_question *question); /* back on the request's, unless it failed */
-    json_t *result;                                 /* dropped with the call */
+    void (*answer)(
+        struct call_question *question); /* back on the request's, unless it failed */
+    json_t *result;                      /* dropped with the call */
     struct err e;
 };
 void call_ask(struct call_question *question);
@@ -241,7 +240,7 @@ void call_list_below(struct call *call, enum resource_kind parent, enum resource
  * arena; *ret_last stays when it says nothing. */
 void call_add_next_link(struct call *call, const char *last, struct str *out);
 int call_read_skip_text(struct call *call, const char **ret_last, struct err *e);
-int call_read_skip(struct call *call, int64_t *ret_last, struct err *e); /* the id of a row */
+int call_read_skip(struct call *call, int64_t *ret_after, struct err *e); /* the id of a row */
 
 /* --- filter.c --- */
 

@@ -81,7 +81,8 @@ static void count_cluster(struct usage *usage,
     usage->clusters++;
     if (!name || vmsizes_find(sizes, name, &size, NULL) < 0)
         return;
-    cores = (int64_t)size->cores * (n->idle + n->running + n->preparing + n->unusable + n->leaving);
+    cores =
+        (int64_t)size->cores * (n->idle + n->running + n->preparing + n->unusable + n->leaving);
     usage->cores[is_low][FAMILIES] += cores;
     for (size_t f = 0; f < FAMILIES; f++) {
         if (str_equal(size->family, families[f]))

@@ -21,8 +21,8 @@ enum {
 };
 
 struct follows {
-    pthread_mutex_t lock; /* of all below, and of the followers' members */
-    struct follower *all; /* those without a watch */
+    pthread_mutex_t lock;              /* of all below, and of the followers' members */
+    struct follower *all;              /* those without a watch */
     struct follower *buckets[BUCKETS]; /* by watch */
     int inotify_fd, stop_fd;
     pthread_t thread;

@@ -1,8 +1,8 @@
 /* follow.h - who follows a file that grows is told when there is more of it.
  *
  * One thread and one inotify descriptor serve all followers: an idle one costs a watch of the
- * kernel's and nothing else.  A follower is told by a post to the thread of its request, at most
- * one at a time, however often its file is written to.
+ * kernel's and nothing else.  A follower is told by a post to the thread of its request, at
+ * most one at a time, however often its file is written to.
  *
  * Calling sequence: follow_add, follow_watch as often as the thing to watch changes,
  * follow_remove before the reply is ended.  All three on the request's own thread.

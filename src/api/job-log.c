@@ -1,9 +1,9 @@
 /* A file that a job writes, as it is written.
  *
  * GET .../log?file=stdout.txt&offset=N answers with the file from its byte N; with follow=true
- * the answer goes on while the job does, and waits for a file that is not there yet.  The header
- * x-yard-offset says which byte the first one is.  An answer that ends well is all there will
- * ever be; one that breaks off is taken up again by asking from where it broke off.
+ * the answer goes on while the job does, and waits for a file that is not there yet.  The
+ * header x-yard-offset says which byte the first one is.  An answer that ends well is all there
+ * will ever be; one that breaks off is taken up again by asking from where it broke off.
  *
  * Bytes go from the file to the client as fast as it takes them, through one buffer; where they
  * have been sent to is a number.
@@ -33,14 +33,14 @@ struct stream {
     struct follower follower;
     struct call *call;
     struct output_folder where;
-    const char *name;    /* of the file */
+    const char *name; /* of the file */
     bool is_following;
-    int root_fd;         /* what it lies beneath */
-    const char *path;    /* from there */
-    int fd;              /* the file, -1 while it is not there */
-    int64_t offset;      /* of the next byte to send */
-    bool is_final;       /* the job has ended: nobody writes any more */
-    bool is_draining;    /* the client is slow */
+    int root_fd;          /* what it lies beneath */
+    const char *path;     /* from there */
+    int fd;               /* the file, -1 while it is not there */
+    int64_t offset;       /* of the next byte to send */
+    bool is_final;        /* the job has ended: nobody writes any more */
+    bool is_draining;     /* the client is slow */
     bool is_over, is_cut; /* to be ended, or broken off */
     struct err e;         /* why it could not begin */
 };
@@ -61,7 +61,6 @@ static void finish(struct stream *s, bool is_cut)
     s->is_cut |= is_cut;
     if (!follow_remove(&s->follower))
         return; /* told comes once more */
-    mem_close_fd(&s->fd);
     if (s->e.code != ERR_NONE)
         reply_error(s->call, &s->e);
     else if (s->is_cut)
@@ -285,10 +284,8 @@ static void begin(struct stream *s)
 /* --- where it lies --- */
 
 /* On a share or in a container. */
-static int open_volume(struct stream *s,
-                       const struct volume *volume,
-                       const char *folder,
-                       struct err *e)
+static int
+open_volume(struct stream *s, const struct volume *volume, const char *folder, struct err *e)
 {
     struct api *api = s->call->api;
     auto_free char *tree = volume->kind == VOLUME_BLOBS

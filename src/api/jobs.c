@@ -24,8 +24,7 @@ void handle_job_put(struct call *call)
     struct batchai_spec spec = {0};
     struct err e = {0};
 
-    if (batchai_read_job(call->body, &spec, &e) < 0 ||
-        check_cluster(call, spec.kept, &e) < 0 ||
+    if (batchai_read_job(call->body, &spec, &e) < 0 || check_cluster(call, spec.kept, &e) < 0 ||
         call_check_volumes(call, spec.kept, "properties.mountVolumes", &e) < 0)
         call_refuse(call, &e);
     else

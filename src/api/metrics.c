@@ -112,16 +112,16 @@ static void add_work(struct str *out, struct api *api)
         return;
     head(out, "yard_jobs", "gauge", "Jobs that have not ended, by state.");
     for (int state = JOB_QUEUED; state < JOB_SUCCEEDED; state++)
-        str_addf(out, "yard_jobs{state=\"%s\"} %lld\n",
-                 job_state_name((enum job_state)state), (long long)counts.jobs[state]);
+        str_addf(out, "yard_jobs{state=\"%s\"} %lld\n", job_state_name((enum job_state)state),
+                 (long long)counts.jobs[state]);
     head(out, "yard_nodes", "gauge", "Nodes of all clusters, by state.");
     for (int state = NODE_CREATING; state < NODE_GONE; state++)
         str_addf(out, "yard_nodes{state=\"%s\"} %lld\n",
                  node_state_name((enum node_state)state), (long long)counts.nodes[state]);
-    one(out, "yard_queue_oldest_seconds", "gauge", "How long the first of the queue has waited.",
-        counts.oldest_queued_ms
-            ? (double)(clock_wall_ms() - counts.oldest_queued_ms) / 1e3
-            : 0);
+    one(out, "yard_queue_oldest_seconds", "gauge",
+        "How long the first of the queue has waited.",
+        counts.oldest_queued_ms ? (double)(clock_wall_ms() - counts.oldest_queued_ms) / 1e3
+                                : 0);
 }
 
 void handle_metrics(struct call *call)

@@ -224,8 +224,8 @@ static int read_listing(struct call *call, struct listing *l, struct err *e)
         err_reason(e, "InvalidParameterValue");
         return err_target(e, "outputdirectoryid");
     }
-    if (call_read_number(call, "linkexpiryinminutes", LEAST_MINUTES, MOST_MINUTES, &minutes, e) <
-            0 ||
+    if (call_read_number(call, "linkexpiryinminutes", LEAST_MINUTES, MOST_MINUTES, &minutes,
+                         e) < 0 ||
         call_read_number(call, "maxresults", 1, MOST_FILES, &l->most, e) < 0 ||
         call_read_skip_text(call, &l->after, e) < 0 ||
         call_output_folder(call, id, folder ? folder : ".", &where, e) < 0 ||

@@ -14,11 +14,8 @@ static void drop_resource(void *resource)
 }
 
 /* In the arena: what is found out from it borrows from it. */
-static int find_kept(struct call *call,
-                     struct db *db,
-                     int64_t row,
-                     const json_t **ret_kept,
-                     struct err *e)
+static int
+find_kept(struct call *call, struct db *db, int64_t row, const json_t **ret_kept, struct err *e)
 {
     struct resource *found = NULL;
 
@@ -42,8 +39,10 @@ static int clean_folder(struct call *call, const char *given, struct str *out, s
         if (str_equal(part, "."))
             continue;
         if (str_equal(part, "..")) {
-            err_set(e, ERR_INVALID, "directory: \"%.100s\" leaves the output directory; name a "
-                    "folder within it", given);
+            err_set(e, ERR_INVALID,
+                    "directory: \"%.100s\" leaves the output directory; name a "
+                    "folder within it",
+                    given);
             err_reason(e, "InvalidParameterValue");
             return err_target(e, "directory");
         }
@@ -103,7 +102,7 @@ int output_on_volume(struct call *call,
     if (batchai_output_place(job->kept, job->cluster_kept, job->segment, folder->id,
                              call->arena, ret_volume, &path, e) < 0)
         return -1;
-    *ret_path = *folder->within ? arena_printf(call->arena, "%s/%s", path, folder->within)
-                                : path;
+    *ret_path =
+        *folder->within ? arena_printf(call->arena, "%s/%s", path, folder->within) : path;
     return 0;
 }

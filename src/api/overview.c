@@ -72,11 +72,8 @@ static int read_states(struct call *call, unsigned *ret_states, struct err *e)
     return err_target(e, "state");
 }
 
-static int write_jobs(struct call *call,
-                      struct db *db,
-                      const struct rows *rows,
-                      struct str *out,
-                      struct err *e)
+static int write_jobs(
+    struct call *call, struct db *db, const struct rows *rows, struct str *out, struct err *e)
 {
     bool is_first = true;
 

@@ -60,8 +60,8 @@ static struct login *login_new(struct call *call)
 {
     struct login *login = arena_alloc(call->arena, sizeof(*login));
 
-    login->question =
-        (struct call_question){.call = call, .ask = ask, .answer = answer, .result = json_array()};
+    login->question = (struct call_question){
+        .call = call, .ask = ask, .answer = answer, .result = json_array()};
     return login;
 }
 

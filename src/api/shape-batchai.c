@@ -33,7 +33,8 @@ shape_error(const char *code, const char *message, const char *node, const char 
     json_t *details = json_array();
 
     if (node)
-        json_array_append_new(details, json_pack("{s:s, s:s}", "name", "NodeId", "value", node));
+        json_array_append_new(details,
+                              json_pack("{s:s, s:s}", "name", "NodeId", "value", node));
     if (info && *info)
         json_array_append_new(details, json_pack("{s:s, s:s}", "name", "Info", "value", info));
     if (json_array_size(details) > 0)
@@ -192,8 +193,7 @@ int shape_job(struct str *out, struct db *db, const struct resource *r, struct e
     open_properties(out, r);
     shape_add(out, "experimentName", resource_name_above(arena, r->arm_id, 1));
     shape_add(out, "toolType", batchai_tool(r->properties));
-    json_object_foreach(r->properties, key, value)
-        shape_add_value(out, key, value);
+    json_object_foreach(r->properties, key, value) shape_add_value(out, key, value);
     if (found) {
         shape_add(out, "jobOutputDirectoryPathSegment",
                   resource_output_segment(arena, r->arm_id, work.uuid));
@@ -225,8 +225,7 @@ void shape_file_server(struct str *out, const struct api *api, const struct reso
     json_t *value;
 
     open_properties(out, r);
-    json_object_foreach(r->properties, key, value)
-        shape_add_value(out, key, value);
+    json_object_foreach(r->properties, key, value) shape_add_value(out, key, value);
     if (!json_object_get(r->properties, "subnet")) {
         auto_json json_t *subnet = shape_subnet(r);
 

@@ -49,8 +49,8 @@ static int check_account(struct db *db, const char *place, const char *name, str
     return err_target(e, place);
 }
 
-static int check_server(
-    struct call *call, struct db *db, const char *place, const char *id, struct err *e)
+static int
+check_server(struct call *call, struct db *db, const char *place, const char *id, struct err *e)
 {
     autoptr(resource) server = NULL;
 

@@ -11,7 +11,7 @@
 struct why {
     struct call_question question;
     int64_t job_id;
-    const char *scope;         /* of who asks */
+    const char *scope;          /* of who asks */
     struct store_reader reader; /* for the names of other jobs, while control is asked */
     struct arena *arena;
 };
@@ -26,9 +26,10 @@ static const char *name_of(int64_t job_id, void *context)
     if (store_find_resource_by_id(why->reader.db, job_id, &job, NULL) < 0 || !job)
         return "a job that is gone";
     providers = strstr(job->arm_id, "/providers/");
-    if (!access_sees(why->scope,
-                     resource_key(why->arena, arena_strndup(why->arena, job->arm_id,
-                                                            (size_t)(providers - job->arm_id)))))
+    if (!access_sees(
+            why->scope,
+            resource_key(why->arena, arena_strndup(why->arena, job->arm_id,
+                                                   (size_t)(providers - job->arm_id)))))
         return "a job of another group";
     return arena_strdup(why->arena, job->name);
 }
@@ -67,8 +68,8 @@ static int read_verdict(struct call *call, int64_t job_id, json_t **ret, struct 
     else if (found && work.job.error_message)
         *ret = json_pack("{s:s}", "why", work.job.error_message);
     else
-        *ret = json_pack("{s:o}", "why",
-                         json_sprintf("it is %s", job_state_name(work.job.state)));
+        *ret =
+            json_pack("{s:o}", "why", json_sprintf("it is %s", job_state_name(work.job.state)));
     return 0;
 }
 
@@ -77,8 +78,8 @@ static void answer(struct call_question *question)
     struct why *why = container_of(question, struct why, question);
 
     /* It ended between the two questions, or there is nobody to ask. */
-    if (!question->result && read_verdict(question->call, why->job_id, &question->result,
-                                          &question->e) < 0)
+    if (!question->result &&
+        read_verdict(question->call, why->job_id, &question->result, &question->e) < 0)
         reply_error(question->call, &question->e);
     else
         reply_json(question->call, 200, json_incref(question->result));

@@ -33,6 +33,14 @@ int batchai_scale(long target, long min, long max, json_t **ret_scale, struct er
     return 0;
 }
 
+static int no_image(const char *text, struct err *e)
+{
+    return args_fail(e, "--image",
+                     "--image: \"%.100s\" is neither UbuntuLTS nor UbuntuDSVM nor "
+                     "publisher:offer:sku:version",
+                     text);
+}
+
 int batchai_image(const char *text, json_t **ret_image, struct err *e)
 {
     static const struct alias {
@@ -50,24 +58,19 @@ int batchai_image(const char *text, json_t **ret_image, struct err *e)
         if (str_equal_nocase(text, aliases[i].name))
             p = aliases[i].image;
     }
-    for (;; count++) {
+    for (bool is_last = false; !is_last; count++) {
         size_t len = strcspn(p, ":");
 
-        if (count == ARRAY_SIZE(names) || (!len && count < 3))
-            break;
+        /* Only the version may be left empty. */
+        if (count == ARRAY_SIZE(names) || (!len && count < ARRAY_SIZE(names) - 1))
+            return no_image(text, e);
         if (len)
             json_object_set_new(image, names[count], json_stringn(p, len));
-        if (!p[len]) {
-            count++;
-            break;
-        }
-        p += len + 1;
+        is_last = !p[len];
+        p += len + !is_last;
     }
     if (count != ARRAY_SIZE(names))
-        return args_fail(e, "--image",
-                         "--image: \"%.100s\" is neither UbuntuLTS nor UbuntuDSVM nor "
-                         "publisher:offer:sku:version",
-                         text);
+        return no_image(text, e);
     *ret_image = json_incref(image);
     return 0;
 }

@@ -178,23 +178,25 @@ static int list_folder(struct found *found, struct err *e)
     return listing_walk(found->wire, found->place->name, NULL, str_text(&query), see, found, e);
 }
 
-/* The folder of --path; "." and what would lead out of it are taken for what they say. */
-static int
-folder_of(struct call *call, const struct batchai_output *place, char **ret, struct err *e)
+/* The folder of --path, NULL when it leads elsewhere; the caller frees. */
+static char *folder_of(struct call *call, const struct batchai_output *place, struct err *e)
 {
     const char *path = args_get(call->args, "path");
+    char *folder;
 
     while (str_starts(path, "./") || *path == '/')
         path++;
-    if (strstr(path, ".."))
-        return args_fail(e, "--path", "--path: \"%.100s\" leads out of the folder", path);
+    if (strstr(path, "..")) {
+        args_fail(e, "--path", "--path: \"%.100s\" leads out of the folder", path);
+        return NULL;
+    }
     if (!*path || str_equal(path, "."))
-        *ret = xstrdup(place->path);
+        folder = xstrdup(place->path);
     else
-        *ret = xasprintf("%s/%s", place->path, path);
-    for (size_t len = strlen(*ret); len && (*ret)[len - 1] == '/'; len--)
-        (*ret)[len - 1] = '\0';
-    return 0;
+        folder = xasprintf("%s/%s", place->path, path);
+    for (size_t len = strlen(folder); len && folder[len - 1] == '/'; len--)
+        folder[len - 1] = '\0';
+    return folder;
 }
 
 int batchai_setup_files(struct call *call,
@@ -212,8 +214,7 @@ int batchai_setup_files(struct call *call,
     long minutes = 60;
 
     if (batchai_number(call, "expiry", 1, 7 * 24 * 60, &minutes, e) < 0 ||
-        batchai_setup_place(cluster, &place, e) < 0 ||
-        folder_of(call, &place, &folder, e) < 0 ||
+        batchai_setup_place(cluster, &place, e) < 0 || !(folder = folder_of(call, &place, e)) ||
         batchai_open_account(call, place.account, &account, e) < 0)
         return -1;
     config.account = account;

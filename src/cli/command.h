@@ -1,7 +1,7 @@
 /* command.h - the one table of nouns, verbs and options.
  *
  * A row of struct command is a verb: `yard storage account create`.  One file per noun
- * (noun_*.c) holds its rows; nouns.c lists the nouns.  Parsing, --help, completion, man pages
+ * (noun-*.c) holds its rows; nouns.c lists the nouns.  Parsing, --help, completion, man pages
  * and did-you-mean are all made from these rows, so that a verb exists everywhere or nowhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */

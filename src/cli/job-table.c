@@ -56,6 +56,7 @@ const char *job_table_colour(const char *state)
 
 static void measure(const struct job_table *table, size_t widths[JOB_TABLE_COLUMNS])
 {
+    assert(table->columns);
     for (size_t i = 0; i < table->columns; i++)
         widths[i] = strlen(table->titles[i]);
     for (size_t i = 0; i < table->count; i++) {
@@ -109,6 +110,7 @@ void job_table_format(struct str *out,
     size_t widths[JOB_TABLE_COLUMNS];
     struct line line = {.out = out, .look = look};
 
+    assert(table->columns);
     measure(table, widths);
     for (size_t i = 0; i < table->columns; i++)
         add_cell(&line, table->titles[i], widths[i], i + 1 == table->columns);

@@ -564,8 +564,8 @@ def test_bash_completion_offers_what_fits(yard, tmp_path, line, wanted, unwanted
 def test_manual_pages(yard, tmp_path):
     yard.run("man", tmp_path)
     pages = sorted(p.name for p in tmp_path.iterdir())
-    assert pages == ["yard-account.1", "yard-batchai.1", "yard-group.1", "yard-storage.1",
-                     "yard-token.1", "yard.1"]
+    assert pages == ["yard-account.1", "yard-batchai.1", "yard-group.1", "yard-image.1",
+                     "yard-storage.1", "yard-token.1", "yard.1"]
     for page in tmp_path.iterdir():
         text = page.read_text()
         assert text.startswith(".TH YARD") and "EXIT STATUS" in text

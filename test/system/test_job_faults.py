@@ -414,7 +414,8 @@ def test_links_in_the_way_of_the_next_job_are_not_followed(house, canary):
 
 
 def test_cancel_against_finish(house):
-    """One end, and the one that was announced: 202 to the cancel means it never succeeds."""
+    """One end, which stays: what was killed never counts as done, and what was shown as terminating
+    never succeeds.  A cancel that crosses the end changes nothing."""
     chance = random.Random(os.environ.get("YARD_SEED", 1))
     counts = {"succeeded": 0, "failed": 0}
     for turn in range(400 if IS_SWEEP else 25):
@@ -424,14 +425,16 @@ def test_cancel_against_finish(house):
             house.await_log(name, "up")
             time.sleep(chance.uniform(0, 0.12))
         answer = house.terminate(name)
+        seen = house.job(name)["executionState"]
         assert house.terminate(name).status_code in (200, 202)  # twice is once
         ended = house.wait_for_end(name)
         state, info = ended["executionState"], ended["executionInfo"]
         counts[state] += 1
-        if answer.status_code == 202:
-            assert state == "failed" and info["errors"][0]["code"] == "JobTerminated", ended
+        if state == "failed":
+            assert answer.status_code == 202 and info["errors"][0]["code"] == "JobTerminated", ended
         else:
-            assert state == "succeeded" and info["exitCode"] == 0 and "done" in house.log(name), ended
+            assert info["exitCode"] == 0 and "done" in house.log(name), ended
+        assert seen != "terminating" or state == "failed", ended
         assert house.job(name) == ended
     house.check(*(f"race-{turn}" for turn in range(5)))
     idle(house)

@@ -284,9 +284,27 @@ static void help_wins_over_what_comes_behind_it(void **state)
     assert_string_equal(args_command(before)->path, "group create");
 }
 
+static void some_options_add_up(void **state)
+{
+    autoptr(args) args = parsed("run --env A=1 --nodes 1 --nodes 2 --env B=2 -- ./x --env C=3");
+    const char *const *texts;
+    size_t count;
+
+    (void)state;
+    texts = args_list(args, "env", &count);
+    assert_int_equal(count, 2);
+    assert_string_equal(texts[0], "A=1");
+    assert_string_equal(texts[1], "B=2");
+    assert_string_equal(args_get(args, "nodes"), "2");
+    texts = args_list(args, "COMMAND", &count);
+    assert_int_equal(count, 3);
+    assert_string_equal(texts[1], "--env");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(some_options_add_up),
         cmocka_unit_test(every_way_to_write_an_option_is_understood),
         cmocka_unit_test(words_and_unique_prefixes_lead_to_a_command),
         cmocka_unit_test(a_group_alone_is_no_command),

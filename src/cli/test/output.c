@@ -159,9 +159,20 @@ static void a_terminal_gets_no_control_characters(void **state)
     }
 }
 
+static void a_member_has_the_parts_of_its_id_too(void **state)
+{
+    static const struct output how = {.format = "table",
+                                      .table = "{C: cluster.idParts.clusters, N: name}"};
+
+    (void)state;
+    check(&how, "[{\"name\":\"j\",\"cluster\":{\"id\":\"/w/x/clusters/c\"}},{\"name\":\"k\"}]",
+          "C    N\n---  ---\nc    j\n     k\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_member_has_the_parts_of_its_id_too),
         cmocka_unit_test(each_format_writes_as_az_does),
         cmocka_unit_test(a_table_has_the_columns_of_its_command),
         cmocka_unit_test(the_order_of_a_query_is_kept_in_tables),

@@ -37,6 +37,24 @@ static void times_are_written_as_python_does(void **state)
     }
 }
 
+static void durations_are_written_as_python_does(void **state)
+{
+    static const struct row {
+        const char *wire, *want;
+    } rows[] = {
+        {"P7D", "7 days, 0:00:00"},      {"P1D", "1 day, 0:00:00"},         {"PT1H", "1:00:00"},
+        {"PT90M0.5S", "1:30:00.500000"}, {"7.00:00:00", "7 days, 0:00:00"}, {"soon", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        auto_free char *got = shape_duration(rows[i].wire);
+
+        if (!str_equal(got, rows[i].want))
+            fail_msg("%s: %s", rows[i].wire, got ? got : "(null)");
+    }
+}
+
 static void check(const struct shape *shape, const char *wire, const char *want)
 {
     auto_json json_t *value = NULL, *shaped = NULL;
@@ -108,9 +126,29 @@ static void sorting_reaches_every_level(void **state)
     assert_string_equal(str_text(&text), "{\"a\":3,\"z\":[{\"x\":2,\"y\":1}]}");
 }
 
+static void what_is_within_is_filled_and_renamed(void **state)
+{
+    static const struct shape_part parts[] = {
+        {.at = "list", .members = "a b"},
+        {.at = "one/list", .members = "c"},
+        {.at = "disks", .members = "sizeInGb", .renames = "sizeInGB=sizeInGb"},
+        {0},
+    };
+    static const struct shape shape = {.flat = true, .durations = "time", .parts = parts};
+
+    (void)state;
+    check(&shape,
+          "{\"properties\":{\"list\":[{\"a\":1},2],\"one\":{\"list\":{\"time\":\"P1D\"}},"
+          "\"disks\":{\"sizeInGB\":3}}}",
+          "{\"disks\":{\"sizeInGb\":3},\"list\":[{\"a\":1,\"b\":null},2],\"one\":{\"list\":"
+          "{\"a\":null,\"b\":null,\"c\":null,\"time\":\"1 day, 0:00:00\"}}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_within_is_filled_and_renamed),
+        cmocka_unit_test(durations_are_written_as_python_does),
         cmocka_unit_test(times_are_written_as_python_does),
         cmocka_unit_test(properties_are_lifted_and_members_filled),
         cmocka_unit_test(resource_ids_get_their_group),

@@ -247,3 +247,18 @@ int checkpoint_load(struct plan *plan,
         return err_wrap(e, "cannot use the checkpoint \"%.200s\"", path);
     return 0;
 }
+
+int checkpoint_facts_of(const char *path, struct checkpoint_facts *ret_facts, struct err *e)
+{
+    autoptr(safetensors) file = NULL;
+    struct checkpoint_facts facts = {0};
+
+    if (safetensors_open(path, &file, e) < 0)
+        return -1;
+    if (!str_equal(safetensors_meta(file, "format"), format_name))
+        return err_set(e, ERR_INVALID, "\"%.200s\" is no checkpoint of yardbench", path);
+    if (read_facts(file, &facts, e) < 0)
+        return err_wrap(e, "cannot use the checkpoint \"%.200s\"", path);
+    *ret_facts = facts;
+    return 0;
+}

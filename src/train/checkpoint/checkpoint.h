@@ -46,6 +46,9 @@ int checkpoint_load(struct plan *plan,
                     int *ret_missing,
                     struct err *e);
 
+/* What a checkpoint says of itself, without loading it. */
+int checkpoint_facts_of(const char *path, struct checkpoint_facts *ret_facts, struct err *e);
+
 /* The file of a step in a folder; caller frees. */
 char *checkpoint_path(const char *folder, int64_t step);
 /* The newest whole one: *ret_path is NULL when there is none; caller frees. */

@@ -4,8 +4,8 @@
  * microseconds, then sleeps in a futex; who changes it pays for a system call only when
  * somebody sleeps.  All zeros is a good bell, so fresh shared memory needs no preparation.
  *
- * A wait has no time limit of its own: every BELL_TICK_MS it asks `check` whether there is still
- * anybody to wait for, and goes on until that says no.
+ * A wait has no time limit of its own: every BELL_TICK_MS it asks `check` whether there is
+ * still anybody to wait for, and goes on until that says no.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_COMM_BELL_H

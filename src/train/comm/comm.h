@@ -1,6 +1,6 @@
 /* comm.h - the ranks of a run: who they are, and the small things they say to each other.
  *
- * Three ways in, found by comm_open() in this order:
+ * Three ways in, as comm_open() finds them:
  *   alone   nobody launched us as one of several: no MPI call is made at all
  *   mpi     under mpirun, srun --mpi=pmix or Hydra (OMPI_COMM_WORLD_SIZE, PMIX_RANK, PMI_SIZE,
  *           ... say so): MPI_Init_thread(MPI_THREAD_MULTIPLE); less is an error that says which
@@ -10,10 +10,10 @@
  * Ranks of one host always meet in shared memory (POSIX shm, unlinked as soon as all have
  * mapped it, so that nothing stays behind); between hosts it is MPI.
  *
- * A rank that dies: every wait watches the peers of its host (pidfd), and between hosts a
- * heartbeat over MPI; the survivors fail with ERR_BUSY "rank 3 (host node-2, pid 4711) died:
- * signal 9" within COMM_DEATH_SECONDS, and so does everybody else who waits.  No timeout ever
- * mistakes a slow rank for a dead one: slowness only warns.
+ * A rank that dies: every wait watches the peers of its host (pidfd), and between hosts a TCP
+ * connection to rank 0, whose keep-alives the kernel answers (lookout.h); the survivors fail
+ * with ERR_BUSY "rank 3 (host node-2, pid 4711) died: signal 9" within COMM_DEATH_SECONDS, and
+ * so does everybody else who waits.  Nothing mistakes a slow or stopped rank for a dead one.
  *
  * Threads: everything here is called from the main thread; the reducer (reducer.h) has its own
  * progress thread and its own communicator.

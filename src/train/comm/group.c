@@ -89,12 +89,8 @@ static int watch_peers(struct group *group, struct err *e)
     return 0;
 }
 
-int group_open(const char *name,
-               int rank,
-               int local,
-               int count,
-               struct group **ret_group,
-               struct err *e)
+int group_open(
+    const char *name, int rank, int local, int count, struct group **ret_group, struct err *e)
 {
     autoptr(group) group = NULL;
 
@@ -153,8 +149,7 @@ int group_broadcast(struct group *group, void *bytes, size_t len, int local, str
     return 0;
 }
 
-int group_gather(
-    struct group *group, const void *mine, size_t len, void *all, struct err *e)
+int group_gather(struct group *group, const void *mine, size_t len, void *all, struct err *e)
 {
     size_t slot = GROUP_AREA_BYTES / (size_t)group->count;
 

@@ -4,8 +4,8 @@
  * The segment has a table of members (rank, pid), a gate, the number of the rank that died
  * first, and an exchange area.  Messages longer than the area go in rounds.
  *
- * Death: a pidfd of each peer, asked at every tick of a wait.  The first who sees one writes its
- * number down, so that all name the same one and not those who ended because of it.
+ * Death: a pidfd of each peer, asked at every tick of a wait.  The first who sees one writes
+ * its number down, so that all name the same one and not those who ended because of it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_COMM_GROUP_H
@@ -34,22 +34,18 @@ struct group_death {
     bool has_left;      /* it went in good order, while others still counted on it */
 };
 
-/* Bytes of the segment; share_create_named() makes it, the launcher or the host's first rank. */
+/* Bytes of the segment; share_create_named() makes it, the launcher or the host's first rank.
+ */
 size_t group_bytes(void);
 /* Join: rank is the number in the whole run, local the place on this host.  Waits for all. */
-int group_open(const char *name,
-               int rank,
-               int local,
-               int count,
-               struct group **ret_group,
-               struct err *e);
+int group_open(
+    const char *name, int rank, int local, int count, struct group **ret_group, struct err *e);
 /* Leave in good order. */
 void group_free(struct group *group);
 
 int group_barrier(struct group *group, struct err *e);
 int group_broadcast(struct group *group, void *bytes, size_t len, int local, struct err *e);
-int group_gather(
-    struct group *group, const void *mine, size_t len, void *all, struct err *e);
+int group_gather(struct group *group, const void *mine, size_t len, void *all, struct err *e);
 
 /* Called at every tick of a wait, and by group_check(); fails when the run cannot go on for
  * reasons beyond this host. */

@@ -29,7 +29,8 @@ static int failed(struct err *e, int rc, const char *what)
     return err_set(e, ERR_BUSY, "could not %s: %s", what, text);
 }
 
-/* --- who is where ---------------------------------------------------------------------------- */
+/* --- who is where ----------------------------------------------------------------------------
+ */
 
 static int init(struct comm_facts *facts, int *ret_level, struct err *e)
 {
@@ -43,8 +44,8 @@ static int init(struct comm_facts *facts, int *ret_level, struct err *e)
     return 0;
 }
 
-/* YARDBENCH_RANKS_PER_HOST parts a host into several, so that the way between hosts can be tested
- * and measured on one. */
+/* YARDBENCH_RANKS_PER_HOST parts a host into several, so that the way between hosts can be
+ * tested and measured on one. */
 static int split_host(const struct comm_facts *facts, MPI_Comm *ret_node, struct err *e)
 {
     const char *text = getenv("YARDBENCH_RANKS_PER_HOST");
@@ -117,11 +118,8 @@ static int meet(MPI_Comm node, const struct comm_facts *facts, char *name, struc
                    why.msg[0] ? why.msg : "the first rank of this host has no shared memory");
 }
 
-static int settle(struct mpi_way *way,
-                  int level,
-                  struct comm_facts *facts,
-                  char *shm_name,
-                  struct err *e)
+static int
+settle(struct mpi_way *way, int level, struct comm_facts *facts, char *shm_name, struct err *e)
 {
     static const char *const names[] = {"single", "funneled", "serialized", "multiple"};
     MPI_Comm node;
@@ -183,7 +181,8 @@ _Noreturn void mpi_way_abort(struct mpi_way *way, int status)
     exit(status);
 }
 
-/* --- collectives ----------------------------------------------------------------------------- */
+/* --- collectives -----------------------------------------------------------------------------
+ */
 
 static int64_t now_us(void)
 {
@@ -271,7 +270,8 @@ int mpi_way_gather(struct mpi_way *way,
                              : failed(e, rc, "gather");
 }
 
-/* --- lanes ----------------------------------------------------------------------------------- */
+/* --- lanes -----------------------------------------------------------------------------------
+ */
 
 int mpi_way_lanes(const struct mpi_way *way)
 {

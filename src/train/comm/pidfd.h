@@ -10,8 +10,8 @@
 
 int pidfd_watch(pid_t pid, int *ret_fd, struct err *e);
 bool pidfd_has_ended(int fd);
-/* The wait status of a process that has ended, as far as somebody who is not its parent can know
- * it: from the pidfd (Linux 6.15), or while nobody has waited for it.  -1 = not known. */
+/* The wait status of a process that has ended, as far as somebody who is not its parent can
+ * know it: from the pidfd (Linux 6.15), or while nobody has waited for it.  -1 = not known. */
 int pidfd_status(int fd, pid_t pid);
 
 #endif

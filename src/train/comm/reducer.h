@@ -10,13 +10,17 @@
  * attach), so there is no negotiation: nothing to gather at rank 0, nothing that grows with
  * the ranks.
  *
- * One progress thread owns all traffic.  It sleeps on a futex, wakes when a bucket is handed
- * in, and takes all that is there: adjacent buckets are joined up to the fusion threshold, and
- * cut into pieces (1 MiB by default; one large MPI call is slower than many, measured) that are
- * pipelined: reduce-scatter among the ranks of the host in shared memory (each rank sums its
- * slice over all ranks' arenas, in order of rank: same bits on every rank and in every run),
- * all-reduce of slices between hosts by MPI (recursive halving and doubling or ring, by size),
- * all-gather in shared memory.  Since arenas are in shared memory, nothing is copied in.
+ * Buckets are cut into pieces (1 MiB at most; one large call is slower than many, measured).
+ * On one host the arenas are in shared memory: whoever has time, the progress thread or a step
+ * thread that waits, of any rank, takes the next piece that all ranks have handed in, adds it
+ * up over all arenas in order of rank and writes the sum into all of them.  Nothing is copied,
+ * the bits are the same on every rank and in every run, and a rank that sleeps holds nobody up.
+ * Over several hosts a piece belongs to a lane (the ranks with the same place on their hosts):
+ * its rank adds up the arenas of its host, sums over the hosts by MPI (recursive halving and
+ * doubling, or a ring), eight pieces at a time, and writes the result into all arenas.
+ *
+ * The progress thread sleeps on a futex.  Buckets are not joined any further than the graph has
+ * joined them: that would need ranks to agree on what is there, in every step.
  *
  * HOROVOD_FUSION_THRESHOLD (bytes; 0 = off) and HOROVOD_CYCLE_TIME (ms, float) are honoured: a
  * cycle time is how long the thread waits for company before it starts with what there is;
@@ -34,14 +38,15 @@
 #include <stdint.h>
 
 struct comm;
+struct str;
 struct reducer; /* opaque */
 
 struct reducer_options {
     int64_t fusion_bytes; /* as reducer_defaults() reads it; the graph's buckets have it too */
     double cycle_ms;      /* 0 = at once */
     int64_t piece_bytes;
-    bool is_sum_in_order; /* always true today between ranks of one host; also between hosts:
-                             the same bits for any number of hosts, slower */
+    bool is_sum_in_order; /* insist on sums in order of rank: so it is on one host; over several
+                             it cannot be had and is an error */
     int core;             /* to pin the progress thread to; -1 = none */
 };
 /* From the environment; a value that makes no sense is an error that names the variable. */
@@ -80,8 +85,15 @@ struct reducer_times { /* since the last call, of this rank */
 };
 void reducer_times(struct reducer *reducer, struct reducer_times *ret_times);
 
-/* A plain in-place sum of any memory, through the same machinery, for the benchmark and for
- * weights that are averaged: blocks until done. */
+/* When buckets were ready, in seconds from the end of the last step's reductions, means over
+ * the steps since the last call: "<end of the backward pass> <ready>:<bytes> <ready>:<bytes>
+ * ...". Nothing when there was no step.  For the report's "buckets", which `yardbench scale`
+ * reads. */
+void reducer_pace(struct reducer *reducer, struct str *out);
+
+/* A plain in-place sum of any memory, for the benchmark and for weights that are averaged:
+ * blocks until done; the caller's thread does the work.  Memory in the arena is not copied. Not
+ * while buckets are on their way; over several hosts not before reducer_attach(). */
 int reducer_sum(struct reducer *reducer, float *values, size_t count, struct err *e);
 
 struct reducer_event { /* for the trace */

@@ -123,6 +123,16 @@ static bool was_corrupt(struct loader *l, int64_t number)
     return is;
 }
 
+static int fail_all(struct loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    if (!l->has_failed)
+        err_set(&l->failure, ERR_INVALID, "every example is corrupt");
+    l->has_failed = true;
+    pthread_mutex_unlock(&l->lock);
+    return -1;
+}
+
 /* --- threads --- */
 
 /* Example k into place i of a slot.  A corrupt one is replaced by the next of this rank; in an
@@ -131,7 +141,7 @@ static int decode_one(struct loader *l, struct slot *slot, int64_t i, int64_t k)
 {
     uint8_t *pixels = slot->images + (size_t)i * l->pixels;
 
-    for (;; k++) {
+    for (int64_t tries = 0;; k++, tries++) {
         int64_t epoch, number = example_at(l, k, &epoch);
         struct err why;
 
@@ -146,6 +156,8 @@ static int decode_one(struct loader *l, struct slot *slot, int64_t i, int64_t k)
             slot->labels[i] = -1;
             return 0;
         }
+        if (tries > l->facts.count)
+            return fail_all(l);
     }
 }
 
@@ -244,20 +256,28 @@ static int start_threads(struct loader *l, struct err *e)
 
 /* --- synthetic data --- */
 
-static void make_synthetic(struct loader *l)
+/* Example i of rank r is number i * ranks + r of one endless row, as with real data: n ranks
+ * with batch B see together what one rank with batch n * B sees. */
+static void make_example(struct loader *l, int64_t i)
 {
-    size_t count = (size_t)l->o.batch * l->pixels;
+    uint64_t number = (uint64_t)(i * l->o.ranks + l->o.rank);
+    float *pixels = l->synthetic + (size_t)i * l->pixels;
     struct rng images, labels;
 
-    l->synthetic = xreallocarray(NULL, count, sizeof(*l->synthetic));
+    rng_init(&images, l->o.seed, rng_stream("synthetic/images") ^ number);
+    rng_init(&labels, l->o.seed, rng_stream("synthetic/labels") ^ number);
+    for (size_t p = 0; p < l->pixels; p++)
+        pixels[p] = rng_truncated_normal(&images, 127, 60);
+    l->slots[0].labels[i] = (int32_t)rng_below(&labels, (uint32_t)(l->facts.classes - 1));
+}
+
+static void make_synthetic(struct loader *l)
+{
+    l->synthetic = xreallocarray(NULL, (size_t)l->o.batch * l->pixels, sizeof(*l->synthetic));
     l->slots = xcalloc(1, sizeof(*l->slots));
     l->slots[0].labels = xcalloc((size_t)l->o.batch, sizeof(int32_t));
-    rng_init(&images, l->o.seed, rng_stream("synthetic/images"));
-    rng_init(&labels, l->o.seed, rng_stream("synthetic/labels"));
-    for (size_t i = 0; i < count; i++)
-        l->synthetic[i] = rng_truncated_normal(&images, 127, 60);
     for (int64_t i = 0; i < l->o.batch; i++)
-        l->slots[0].labels[i] = (int32_t)rng_below(&labels, (uint32_t)(l->facts.classes - 1));
+        make_example(l, i);
 }
 
 static void give_synthetic(struct loader *l, struct batch *batch)

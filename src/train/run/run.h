@@ -40,6 +40,8 @@
 #include "train/model/model.h"
 #include "train/optim/schedule.h"
 
+struct str;
+
 enum run_update {
     RUN_SUM,         /* horovod */
     RUN_MEAN,        /* replicated */
@@ -71,7 +73,8 @@ int run_settle(const struct flags *flags,
                struct str *notes,
                struct err *e);
 
-int run_train(const struct flags *flags, struct comm *comm, struct err *e);
+/* *ret_signal: the one that ended the run early, else 0. */
+int run_train(const struct flags *flags, struct comm *comm, int *ret_signal, struct err *e);
 int run_eval(const struct flags *flags, struct comm *comm, struct err *e);
 
 #endif
