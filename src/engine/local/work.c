@@ -26,8 +26,11 @@ static const char **
 make_env(const struct node *node, const char *const *env, struct arena *arena)
 {
     const char *home = getenv("HOME"), *user = getenv("USER");
+    const char *shim = node->local->shim, *slash = strrchr(shim, '/');
     const char *own[] = {
         arena_printf(arena, "YARD_NODE=%s", node->folder),
+        /* Where yardbench and its like lie: jobs on the host may use them. */
+        arena_printf(arena, "YARD_PROGRAMS=%.*s", (int)(slash ? slash - shim : 0), shim),
         arena_printf(arena, "HOME=%s", home && *home ? home : "/root"),
         arena_printf(arena, "USER=%s", user && *user ? user : "root"),
     };

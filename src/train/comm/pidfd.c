@@ -3,10 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/comm/pidfd.h"
 
+#include "base/fs.h"
 #include "base/mem.h"
 #include "base/str.h"
-
-#include "base/fs.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -20,7 +20,8 @@ struct place {
     bool is_set; /* has md */
     int item;    /* in the planned block; -1 = elsewhere (params, states, gradients, inputs) */
     size_t bytes;
-    void *data; /* set when memory is laid out */
+    const struct place *of; /* the same memory under another shape; or NULL */
+    void *data;             /* set when memory is laid out */
     dnnl_memory_t memory;
 };
 
@@ -76,6 +77,7 @@ struct onednn_plan {
     dnnl_memory_t *scratches; /* one for each primitive that wants one */
     int scratch_count;
     void *block; /* all items */
+    void *copies_block;
     size_t copies_bytes;
     struct memplan memory;
     const void **fed; /* by tensor */
@@ -154,7 +156,7 @@ plan_fn plan_conv, plan_conv_data, plan_conv_weights;
 plan_fn plan_linear, plan_linear_data, plan_linear_weights;
 plan_fn plan_pool, plan_pool_grad;
 plan_fn plan_bn, plan_bn_grad;
-plan_fn plan_act, plan_act_grad, plan_sum;
+plan_fn plan_each; /* activations, their gradients, sums */
 plan_fn plan_image, plan_concat, plan_concat_grad, plan_pad, plan_pad_grad, plan_reshape;
 plan_fn plan_dropout;
 plan_fn plan_xent, plan_xent_grad, plan_weighted_sum;
