@@ -35,12 +35,12 @@ static void add_clean(struct str *out, const char *text, size_t len)
         str_add(out, "...");
 }
 
-/* The last line with something on it. */
+/* The last line with something on it; a ruler, as mpirun draws one, is nothing. */
 static void add_last_line(struct str *out, const char *tail)
 {
     const char *end = tail + strlen(tail), *begin;
 
-    while (end > tail && strchr(" \t\r\n", end[-1]))
+    while (end > tail && strchr(" \t\r\n-=", end[-1]))
         end--;
     for (begin = end; begin > tail && begin[-1] != '\n' && begin[-1] != '\r';)
         begin--;

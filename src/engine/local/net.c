@@ -9,9 +9,13 @@
 #include "shim/netlink.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     FIRST_HOST = 4,    /* as in Azure: the first three belong to the network itself */
@@ -60,8 +64,32 @@ static bool is_taken(const char *routes, const char *bridge, uint32_t base, int 
     return false;
 }
 
+#define CLAIMS "/run/trainyard"
+
+/* A bridge comes with the first node, so routes do not show what another yard has just chosen:
+ * each writes its data folder into a file for its subnet.  One of a folder that is gone counts
+ * no more.  Without root there are no subnets to choose. */
+static bool claim(uint32_t base, const char *home)
+{
+    auto_free char *path = xasprintf(CLAIMS "/subnet-%u.%u", base >> 24, base >> 16 & 255);
+    auto_str holder = {0};
+    auto_close int fd = -1;
+
+    mkdir(CLAIMS, 0755);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd >= 0)
+        return fs_write_all(fd, home, strlen(home), NULL) == 0;
+    if (errno != EEXIST)
+        return true; /* no place for claims: routes must do */
+    if (fs_read(path, 4096, &holder, NULL) < 0 || holder.len == 0)
+        return false; /* somebody is writing it */
+    if (!str_equal(str_text(&holder), home) && access(str_text(&holder), F_OK) == 0)
+        return false;
+    return fs_write_durably(path, home, strlen(home), 0644, NULL) == 0;
+}
+
 /* Of 64 candidates the first free one; when all are taken, more precise routes still win. */
-static void choose_subnet(struct net *net)
+static void choose_subnet(struct net *net, const char *home)
 {
     auto_str routes = {0};
     unsigned begin = net->digest[8] % 64;
@@ -71,7 +99,8 @@ static void choose_subnet(struct net *net)
     net->prefix = 16;
     for (unsigned i = 0; i < 64; i++) {
         net->base = (10u << 24) | ((64 + (begin + i) % 64) << 16);
-        if (!is_taken(str_text(&routes), net->bridge, net->base, net->prefix))
+        if (!is_taken(str_text(&routes), net->bridge, net->base, net->prefix) &&
+            claim(net->base, home))
             return;
     }
 }
@@ -90,7 +119,7 @@ static int settle_subnet(struct net *net, const char *home, const char *wanted, 
     if (fs_read(path, 64, &text, NULL) == 0 &&
         parse_subnet(str_text(&text), &net->base, &net->prefix, NULL) == 0)
         return 0;
-    choose_subnet(net);
+    choose_subnet(net, home);
     base.s_addr = htonl(net->base);
     inet_ntop(AF_INET, &base, number, sizeof(number));
     str_truncate(&text, 0);

@@ -30,11 +30,13 @@ enum {
     REDUCER_STAGE_FLOATS = 64 << 10, /* 256 KiB: two of them and a peer's fit into any L2 */
     REDUCER_SMALL_FLOATS = 8 << 10,  /* below, everybody sums everything: one meeting less */
     REDUCER_LEAST_FLOATS = 4 << 10,  /* of a chunk: below, claiming costs more than summing */
+    REDUCER_FEW_RANKS = 4,           /* so many meet without a gate */
 };
 
 struct reducer_rank {
     _Alignas(64) _Atomic uint32_t ready;
     _Atomic uint64_t sum_at; /* reducer_sum(): where in the arena, in floats */
+    struct bell staged;      /* reducer_sum(): meetings this rank has come to */
 };
 
 struct reducer_bucket {
@@ -46,7 +48,7 @@ struct reducer_shared {
     struct bell available; /* steps wait here */
     struct bell work;      /* progress threads sleep here; counts calls to work */
     _Alignas(64) _Atomic uint32_t claimed;
-    struct gate gate; /* of reducer_sum() */
+    struct gate gate; /* of reducer_sum(), for more than a few */
     struct reducer_rank rank[GROUP_MOST];
     struct reducer_bucket bucket[REDUCER_MOST_BUCKETS + 1]; /* the last is reducer_sum()'s */
 };

@@ -33,6 +33,12 @@ static const struct size *size_of(const char *name)
     return NULL;
 }
 
+static int no_such_dataset(const char *name, struct err *e)
+{
+    return err_set(e, ERR_NOT_FOUND,
+                   "there is no dataset \"%.60s\"; there are imagenet, cifar10, mnist", name);
+}
+
 static int open_synthetic(const struct dataset_options *options,
                           struct dataset **ret_dataset,
                           struct err *e)
@@ -41,9 +47,7 @@ static int open_synthetic(const struct dataset_options *options,
     struct dataset *dataset;
 
     if (!size)
-        return err_set(e, ERR_NOT_FOUND,
-                       "there is no dataset \"%.60s\"; there are imagenet, cifar10, mnist",
-                       options->name);
+        return no_such_dataset(options->name, e);
     dataset = xcalloc(1, sizeof(*dataset));
     dataset->seed = options->seed;
     dataset->facts = (struct dataset_facts){
@@ -87,7 +91,7 @@ find_kind(const struct dataset_options *o, const struct dataset_ops **ret_ops, s
     if (!content)
         return err_set(e, ERR_NOT_FOUND, "the data folder \"%.200s\" is empty", o->folder);
     if (o->name && !size_of(o->name))
-        return open_synthetic(o, NULL, e); /* for its message */
+        return no_such_dataset(o->name, e);
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if (o->name && !str_equal(o->name, kinds[i]->name))
             continue;
