@@ -36,7 +36,8 @@ void handle_cluster_patch(struct call *call)
         call_refuse(call, &e);
         return;
     }
-    put.properties = properties = json_pack("{s:o}", "scaleSettings", scale);
+    properties = json_pack("{s:o}", "scaleSettings", scale);
+    put.properties = properties;
     call_put(call, RESOURCE_CLUSTER, &put);
 }
 

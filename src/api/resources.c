@@ -77,8 +77,10 @@ int call_find(struct call *call,
     if (store_find_resource(reader.db, resource_key(call->arena, call_arm_id(call, kind)),
                             &found, e) < 0)
         return -1;
-    if (!found)
-        return missing(call, reader.db, kind, e);
+    if (!found) {
+        missing(call, reader.db, kind, e); /* which always fails */
+        return -1;
+    }
     *ret_resource = take_ptr(&found);
     return 0;
 }

@@ -285,6 +285,42 @@ static void job_that_ended_meanwhile_is_told(void **state)
     assert_true(rig->ended_ms - rig->started_ms >= 250);
 }
 
+/* While the daemon was away, the job's time was up as well: what it did before counts. */
+static void end_that_came_before_the_stop_is_told(void **state)
+{
+    static const char *const commands[] = {"sleep 0.3; exit 6", "sleep 0.3; exit 0"};
+    static const int codes[] = {6, 0};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+        struct rig *rig = rig_new(true);
+
+        run_and_die(rig, commands[i]);
+        usleep(600 * 1000);
+        rig_open(rig);
+        rig_add(rig, 1);
+        rig_submit(rig, 1, commands[i]);
+        rig->engine->ops->attempt_stop(rig->engine, 7);
+        rig_until(rig, rig->ended);
+        assert_int_equal(rig->result.end, ENDED_EXITED);
+        assert_int_equal(rig->result.exit_code, codes[i]);
+        tear_down((void **)&rig);
+    }
+}
+
+static void stop_after_a_crash_stops_it(void **state)
+{
+    struct rig *rig = *state;
+
+    run_and_die(rig, "trap 'exit 0' TERM; sleep 60 & wait");
+    rig_open(rig);
+    rig_add(rig, 1);
+    rig_submit(rig, 1, "trap 'exit 0' TERM; sleep 60 & wait");
+    rig->engine->ops->attempt_stop(rig->engine, 7);
+    rig_until(rig, rig->ended);
+    assert_int_equal(rig->result.end, ENDED_STOPPED);
+}
+
 #ifdef YARD_FAULTS
 /* A daemon that dies at a named place, then one that takes up what it finds. */
 static void crash_at(struct rig *rig, const char *place)
@@ -357,6 +393,8 @@ int main(void)
 #endif
         cmocka_unit_test_setup_teardown(job_that_ended_meanwhile_is_told, set_up_closed,
                                         tear_down),
+        cmocka_unit_test(end_that_came_before_the_stop_is_told),
+        cmocka_unit_test_setup_teardown(stop_after_a_crash_stops_it, set_up_closed, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
