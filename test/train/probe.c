@@ -63,6 +63,7 @@ static int build(struct probe *p, struct err *e)
 
     optim_defaults(&spec.optim, OPTIM_MOMENTUM);
     spec.optim.momentum = 0.9f;
+    spec.optim.with_nesterov = false;
     spec.optim.weight_decay = 1e-4f;
     spec.optim.loss_scale = 1;
     if (model_graph(p->model, GRAPH_TRAIN, &p->options, &p->graph, e) < 0 ||

@@ -116,27 +116,54 @@ static void note_times(struct attempt *attempt)
         attempt->ended_ms = clock_wall_ms();
 }
 
-void result_decide(struct attempt *attempt)
+/* An attempt that is to stop may have been done by then. */
+static bool were_all_done(const struct attempt *attempt)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < attempt->work_count; i++) {
+        const struct work *work = &attempt->works[i];
+
+        if (work->is_preparation || work->task->role == LAUNCH_SERVER)
+            continue;
+        if (!work->has_ended || has_failed(work, true))
+            return false;
+        is_any = true;
+    }
+    return is_any;
+}
+
+static const struct work *find_cause(const struct attempt *attempt, bool is_last)
 {
     const struct work *first = find_first_failure(attempt, false);
 
     /* Ended because it was told to, but not by us: that is no success either. */
-    if (!first && !attempt->is_unwanted)
-        first = find_first_failure(attempt, true);
+    if (!attempt->is_unwanted)
+        return first ? first : find_first_failure(attempt, true);
+    /* The stop may have caused it in a way that its shim has not seen. */
+    return first && is_last && first->found != SHIM_ENDED ? NULL : first;
+}
+
+void result_decide(struct attempt *attempt)
+{
+    bool is_last = attempt->phase == PHASE_ENDING; /* nothing is alive any more */
+    const struct work *cause = find_cause(attempt, is_last);
+
+    if (!attempt->has_result && attempt->is_unwanted && !cause && !is_last)
+        return; /* when all have told their end */
     note_times(attempt);
     if (attempt->has_result)
         return;
     attempt->has_result = true;
     result_init(&attempt->result, ENDED_EXITED);
-    if (first) {
-        describe_failure(attempt, first, &attempt->result);
-        attempt->failing = first;
-        return;
-    }
-    if (attempt->is_unwanted)
+    if (cause) {
+        describe_failure(attempt, cause, &attempt->result);
+        attempt->failing = cause;
+    } else if (attempt->is_unwanted && !were_all_done(attempt)) {
         attempt->result.end = ENDED_STOPPED;
-    else
+    } else {
         attempt->result.exit_code = 0;
+    }
 }
 
 /* --- the last lines --- */
