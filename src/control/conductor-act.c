@@ -368,9 +368,11 @@ void conductor_drop_failed(struct conductor *c)
 
 void conductor_resumed(struct conductor *c)
 {
-    if (!c->is_resumed)
-        c->engine->ops->resumed(c->engine);
+    if (c->is_resumed)
+        return;
     c->is_resumed = true;
+    c->engine->ops->resumed(c->engine);
+    conductor_sweep_file_servers(c);
 }
 
 static int act(struct telling *t, const struct yard_action *action, struct err *e)
@@ -392,18 +394,14 @@ static int act(struct telling *t, const struct yard_action *action, struct err *
     return 0;
 }
 
-void conductor_act(struct conductor *c, const struct yard_action *action)
+void conductor_act(struct conductor *c, struct db *db, const struct yard_action *action)
 {
     autoptr(arena) arena = arena_new();
-    auto_reader reader = {0};
-    struct telling t = {.conductor = c, .config = &c->control->config, .arena = arena};
+    struct telling t = {
+        .conductor = c, .config = &c->control->config, .db = db, .arena = arena};
     struct err e = {0};
-    int rc = store_pool_take(c->control->config.pool, &reader, &e);
 
-    t.db = reader.db;
-    if (rc == 0)
-        rc = act(&t, action, &e);
-    if (rc < 0) {
+    if (act(&t, action, &e) < 0) {
         struct failed_act *f = xmalloc(sizeof(*f));
 
         log_error("event=act id=%lld error=\"%s\"", (long long)action->id, e.msg);

@@ -26,6 +26,7 @@ struct conductor {
     struct yard *yard;
     struct loop_timer tick;
     struct loop_timer retry;
+    struct loop_timer again; /* what could not be read is read again */
     struct loop_task settle; /* record what the events of this turn changed */
     struct record *record;   /* being written, or NULL */
     struct waiter *waiters;
@@ -63,7 +64,9 @@ void conductor_wake_waiters(struct conductor *conductor);
 
 /* --- conductor-act.c --- */
 
-void conductor_act(struct conductor *conductor, const struct yard_action *action);
+void conductor_act(struct conductor *conductor,
+                   struct db *db,
+                   const struct yard_action *action);
 /* All that is under way has been said again: once, the engine may tidy up. */
 void conductor_resumed(struct conductor *conductor);
 void conductor_drop_failed(struct conductor *conductor);

@@ -165,14 +165,16 @@ int conductor_read_all(struct conductor *c, struct db *db, struct err *e)
     int64_t last_node, last_attempt;
 
     if (store_last_work_ids(db, &last_node, &last_attempt, e) < 0 ||
-        restore_clusters(c, db, e) < 0 || store_each_node(db, 0, restore_node, c, e) < 0 ||
         store_each_unfinished_job(db, restore_job, &restoring, e) < 0)
         return -1;
     if (restoring.e.code != ERR_NONE) {
         *e = restoring.e;
         return -1;
     }
-    if (store_each_attempt(db, 0, restore_attempt, c, e) < 0)
+    /* After the jobs: clients may be at work already, and a job whose cluster is not there
+     * has lost it. */
+    if (restore_clusters(c, db, e) < 0 || store_each_node(db, 0, restore_node, c, e) < 0 ||
+        store_each_attempt(db, 0, restore_attempt, c, e) < 0)
         return -1;
     yard_restore_ids(c->yard, last_node, last_attempt);
     return 0;

@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "store/pool.h"
 #include "store/work.h"
 
 #include <string.h>
@@ -173,22 +174,40 @@ static void retry(struct loop_timer *timer)
     submit(c->record);
 }
 
+static void act_later(struct loop_timer *timer)
+{
+    recorded(container_of(timer, struct conductor, retry)->record);
+}
+
+static void
+set_retry(struct conductor *c, void (*fired)(struct loop_timer *timer), const struct err *why)
+{
+    log_error("event=record error=\"%s\" next=retry", why->msg);
+    c->retry.fired = fired;
+    loop_timer_set(c->control->loop, &c->retry, RETRY_MS);
+}
+
 static void recorded(void *arg)
 {
     struct record *r = arg;
     struct conductor *c = r->conductor;
+    auto_reader reader = {0};
+    struct err e = {0};
 
     if (c->is_stopping)
         return; /* conductor_free drops it */
     if (r->why.code != ERR_NONE) {
-        log_error("event=record error=\"%s\" next=retry", r->why.msg);
-        c->retry.fired = retry;
-        loop_timer_set(c->control->loop, &c->retry, RETRY_MS);
+        set_retry(c, retry, &r->why);
+        return;
+    }
+    /* No job fails because the yard is short of descriptors for a moment. */
+    if (r->action_count > 0 && store_pool_take(c->control->config.pool, &reader, &e) < 0) {
+        set_retry(c, act_later, &e);
         return;
     }
     FAULT("conductor.act");
     for (size_t i = 0; i < r->action_count; i++)
-        conductor_act(c, &r->actions[i]);
+        conductor_act(c, reader.db, &r->actions[i]);
     conductor_resumed(c);
     for (size_t i = 0; i < r->job_count; i++)
         control_tell_job(c->control, r->jobs[i].id, r->jobs[i].state);

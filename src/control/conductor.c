@@ -11,6 +11,7 @@
 
 enum {
     LONGEST_TICK_MS = 60 * 60 * 1000,
+    AGAIN_MS = 500,
     MOST_BELOW = 1000, /* rows looked at in one go */
 };
 
@@ -102,6 +103,8 @@ static void on_attempt_ended(void *context,
 
 /* --- life --- */
 
+static void look_again(struct loop_timer *timer);
+
 int conductor_new(struct control *control, struct conductor **ret_conductor, struct err *e)
 {
     struct conductor *c = xcalloc(1, sizeof(*c));
@@ -118,6 +121,7 @@ int conductor_new(struct control *control, struct conductor **ret_conductor, str
 
     c->control = control;
     c->tick.fired = ticked;
+    c->again.fired = look_again;
     c->begun_wall_ms = clock_wall_ms();
     c->begun_mono_ms = clock_mono_ms();
     pthread_mutex_init(&c->touched_lock, NULL);
@@ -176,6 +180,7 @@ void conductor_stop(struct conductor *c)
     c->is_stopping = true;
     loop_timer_cancel(&c->tick);
     loop_timer_cancel(&c->retry);
+    loop_timer_cancel(&c->again);
     loop_task_cancel(&c->settle);
     loop_task_cancel(&c->report);
     if (c->engine)
@@ -195,16 +200,30 @@ struct engine *conductor_engine(const struct conductor *c)
 
 /* --- clients' changes --- */
 
+/* A change that was acknowledged must not wait for a restart because it could not be read. */
+static void read_later(struct conductor *c, int64_t id)
+{
+    pthread_mutex_lock(&c->touched_lock);
+    c->touched = xreallocarray(c->touched, c->touched_count + 1, sizeof(*c->touched));
+    c->touched[c->touched_count++] = id;
+    pthread_mutex_unlock(&c->touched_lock);
+    loop_timer_set(c->control->loop, &c->again, AGAIN_MS);
+}
+
 static void read_touched(struct conductor *c, const int64_t *ids, size_t count)
 {
     auto_reader reader = {0};
     struct err e = {0};
 
     if (store_pool_take(c->control->config.pool, &reader, &e) < 0)
-        log_error("event=conductor error=\"%s\"", e.msg);
-    for (size_t i = 0; reader.db && i < count; i++) {
-        if (conductor_read(c, reader.db, ids[i], &e) < 0)
-            log_error("event=conductor id=%lld error=\"%s\"", (long long)ids[i], e.msg);
+        log_error("event=conductor error=\"%s\" next=retry", e.msg);
+    for (size_t i = 0; i < count; i++) {
+        if (reader.db && conductor_read(c, reader.db, ids[i], &e) == 0)
+            continue;
+        if (reader.db)
+            log_error("event=conductor id=%lld error=\"%s\" next=retry", (long long)ids[i],
+                      e.msg);
+        read_later(c, ids[i]);
     }
     conductor_settle(c);
     set_tick(c);
@@ -224,6 +243,14 @@ static void touched(void *arg)
     pthread_mutex_unlock(&c->touched_lock);
     if (count && c->is_started && !c->is_stopping)
         read_touched(c, ids, count);
+}
+
+static void look_again(struct loop_timer *timer)
+{
+    struct conductor *c = container_of(timer, struct conductor, again);
+
+    touched(c);
+    conductor_wake_waiters(c);
 }
 
 void conductor_touch(struct conductor *c, int64_t resource_id)
@@ -276,15 +303,25 @@ static bool let_go_cluster(struct conductor *c, int64_t id)
     return yard_forget_cluster(c->yard, id, NULL) == 0;
 }
 
-/* Those of one kind below a resource; *ret_clear stays true when all are gone. */
-static int let_go_below(struct conductor *c,
-                        struct db *db,
-                        enum resource_kind kind,
-                        const char *key,
-                        bool *ret_clear,
-                        struct err *e)
+struct letting_go {
+    struct conductor *conductor;
+    bool is_clear;
+};
+
+static void let_go_found(int64_t id, void *context)
 {
-    struct store_filter filter = {.kind = (int)kind, .key_prefix = key, .most = MOST_BELOW};
+    struct letting_go *l = context;
+
+    if (!let_go_job(l->conductor, id))
+        l->is_clear = false;
+}
+
+/* A yard has few clusters; of jobs, which may be many, only those that have not ended are
+ * looked at. */
+static int let_go_clusters(struct letting_go *l, struct db *db, const char *key, struct err *e)
+{
+    struct store_filter filter = {
+        .kind = RESOURCE_CLUSTER, .key_prefix = key, .most = MOST_BELOW};
     bool more = true;
 
     while (more) {
@@ -293,41 +330,57 @@ static int let_go_below(struct conductor *c,
         if (store_list_resources(db, &filter, &list, e) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++) {
-            int64_t id = list.items[i]->id;
-
-            if (!(kind == RESOURCE_JOB ? let_go_job(c, id) : let_go_cluster(c, id)))
-                *ret_clear = false;
-            filter.after_id = id;
+            filter.after_id = list.items[i]->id;
+            if (!let_go_cluster(l->conductor, filter.after_id))
+                l->is_clear = false;
         }
         more = list.more;
     }
     return 0;
 }
 
+static int let_go_below(struct letting_go *l, int64_t id, const char *key, struct err *e)
+{
+    autoptr(resource) r = NULL;
+    auto_reader reader = {0};
+
+    if (store_pool_take(l->conductor->control->config.pool, &reader, e) < 0 ||
+        store_find_resource_by_id(reader.db, id, &r, e) < 0)
+        return -1;
+    if (!r || (r->kind != RESOURCE_GROUP && r->kind != RESOURCE_WORKSPACE &&
+               r->kind != RESOURCE_EXPERIMENT))
+        return 0; /* there is nothing below */
+    if (store_each_job_below(reader.db, key, let_go_found, l, e) < 0)
+        return -1;
+    return let_go_clusters(l, reader.db, key, e);
+}
+
+/* While rows are on their way to the disk it is not clear: what is told after they are there
+ * (run folders to be forgotten) is found by them. */
 bool conductor_is_clear(struct conductor *c,
                         int64_t resource_id,
                         const char *arm_id,
                         void (*again)(void *arg),
                         void *arg)
 {
+    struct letting_go l = {c, c->is_started && !c->record};
     autoptr(arena) arena = arena_new();
-    const char *key = resource_key(arena, arm_id);
-    auto_reader reader = {0};
     struct err e = {0};
-    bool clear = c->is_started && let_go_job(c, resource_id);
 
-    if (clear)
-        clear = let_go_cluster(c, resource_id);
-    if (c->is_started && (store_pool_take(c->control->config.pool, &reader, &e) < 0 ||
-                          let_go_below(c, reader.db, RESOURCE_JOB, key, &clear, &e) < 0 ||
-                          let_go_below(c, reader.db, RESOURCE_CLUSTER, key, &clear, &e) < 0)) {
-        log_error("event=conductor id=%lld error=\"%s\"", (long long)resource_id, e.msg);
-        clear = false;
+    if (c->is_started && !let_go_job(c, resource_id))
+        l.is_clear = false;
+    if (c->is_started && !let_go_cluster(c, resource_id))
+        l.is_clear = false;
+    if (c->is_started && let_go_below(&l, resource_id, resource_key(arena, arm_id), &e) < 0) {
+        log_error("event=conductor id=%lld error=\"%s\" next=retry", (long long)resource_id,
+                  e.msg);
+        loop_timer_set(c->control->loop, &c->again, AGAIN_MS);
+        l.is_clear = false;
     }
-    if (!clear)
+    if (!l.is_clear)
         wait_for(c, again, arg);
     conductor_settle(c);
-    return clear;
+    return l.is_clear;
 }
 
 bool conductor_job_has_ended(struct conductor *c,

@@ -50,6 +50,9 @@ bool conductor_job_has_ended(struct conductor *conductor,
                              void (*again)(void *arg),
                              void *arg);
 
+/* Let the trees of file servers go whose rows are gone.  On control's thread. */
+void conductor_sweep_file_servers(struct conductor *conductor);
+
 const struct yard *conductor_yard(const struct conductor *conductor);
 struct engine *conductor_engine(const struct conductor *conductor);
 

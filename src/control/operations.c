@@ -109,10 +109,17 @@ static int apply_finish(struct control_change *change, struct db *db, struct err
     return store_put_operation(db, change->operation, group_key, e);
 }
 
+static void sweep_up(void *conductor)
+{
+    conductor_sweep_file_servers(conductor);
+}
+
 static void finished(struct control_change *change, const struct err *why)
 {
     struct errand *errand = change->context;
 
+    if (change->accounts_doomed && errand->control->conductor)
+        loop_post(errand->control->loop, sweep_up, errand->control->conductor);
     if (why->code != ERR_NONE && err_info(why->code)->retry) {
         log_warning("event=operation id=%s error=\"%s\" next=retry", errand->id, why->msg);
         loop_post(errand->control->loop, set_retry, errand);

@@ -143,9 +143,13 @@ const char *value_image(const char *text)
     return NULL;
 }
 
+/* The host becomes an argument of the runtime: it must not look like an option. */
 const char *value_registry(const char *text)
 {
-    if (!made_of(text, strlen(text), "._-/:[]") || text[0] == '-')
+    const char *scheme = strstr(text, "://");
+    const char *host = scheme ? scheme + 3 : text;
+
+    if (!made_of(text, strlen(text), "._-/:[]") || !*host || strchr("-/", *host))
         return "take the URL or host of a registry such as \"registry.example.com:5000\"";
     return NULL;
 }

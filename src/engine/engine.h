@@ -123,6 +123,8 @@ struct engine_ops {
     /* The result is recorded: remove what was kept of the attempt (run folders hold secrets).
      */
     void (*attempt_forget)(struct engine *engine, const char *uuid);
+    /* Remove a folder of the yard's with all that is in it, when there is time. */
+    void (*discard)(struct engine *engine, const char *folder);
     /* After a restart everything that is under way has been said again: what else lies about of
      * this yard (nodes, containers, run folders of attempts that are over) may go. */
     void (*resumed)(struct engine *engine);

@@ -71,8 +71,9 @@ int store_find_running_operation(struct db *db,
     auto_query q = {0};
 
     if (db_select(db, &q, e,
-                  "SELECT " COLUMNS " FROM operation WHERE resource_id = ? AND state = 0", "i",
-                  resource_id) < 0)
+                  "SELECT " COLUMNS " FROM operation WHERE resource_id = ? AND state = 0"
+                  " ORDER BY kind LIMIT 1", /* a delete is of kind 0 */
+                  "i", resource_id) < 0)
         return -1;
     return read_one(&q, ret_operation, NULL, e);
 }

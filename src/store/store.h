@@ -127,7 +127,7 @@ int store_find_operation(struct db *db,
                          struct operation **ret_operation,
                          char **ret_group_key,
                          struct err *e);
-/* The running operation on a resource, or NULL. */
+/* The running operation on a resource, or NULL; a delete before any other. */
 int store_find_running_operation(struct db *db,
                                  int64_t resource_id,
                                  struct operation **ret_operation,

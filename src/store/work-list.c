@@ -40,6 +40,29 @@ int store_each_job(struct db *db,
     return rows;
 }
 
+int store_each_job_below(struct db *db,
+                         const char *key,
+                         void (*each)(int64_t id, void *context),
+                         void *context,
+                         struct err *e)
+{
+    /* A prefix as a span of keys: '0' is the character after '/'. */
+    auto_free char *low = xasprintf("%s/", key);
+    auto_free char *high = xasprintf("%s0", key);
+    auto_query q = {0};
+    int rows;
+
+    /* CROSS: from those that have not ended to their resources, not the other way round. */
+    if (db_select(db, &q, e,
+                  "SELECT j.resource_id FROM job_state j CROSS JOIN resource r"
+                  " ON r.id = j.resource_id WHERE j.state < 3 AND r.key >= ? AND r.key < ?",
+                  "tt", low, high) < 0)
+        return -1;
+    while ((rows = db_next(&q, e)) > 0)
+        each(db_int(&q, 0), context);
+    return rows;
+}
+
 static int count_jobs(struct db *db, struct work_counts *counts, struct err *e)
 {
     auto_query q = {0};

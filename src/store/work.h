@@ -89,6 +89,13 @@ int store_each_job(struct db *db,
                    void *context,
                    struct err *e);
 
+/* Jobs below a resource that have not ended; key is the resource's. */
+int store_each_job_below(struct db *db,
+                         const char *key,
+                         void (*each)(int64_t id, void *context),
+                         void *context,
+                         struct err *e);
+
 struct work_counts {
     int64_t jobs[JOB_STATES]; /* those that have not ended; the others stay 0 */
     int64_t nodes[NODE_STATES];

@@ -6,6 +6,7 @@
 #include "train/flags/flags.h"
 #include "train/run/backends.h"
 #include "train/run/run.h"
+#include "train/scale/scale.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,12 +85,24 @@ static int run_flags(const struct flags *flags, const struct str *notes)
     return ended_by ? SIGNALLED + ended_by : 0;
 }
 
+static int run_scale(int count, char **words)
+{
+    struct err e = {0};
+    int status = EXIT_FAILURE;
+
+    if (scale_main("/proc/self/exe", count, words, &status, &e) < 0)
+        return fail(NULL, &e);
+    return fflush(stdout) == 0 ? status : EXIT_FAILURE;
+}
+
 int main(int count, char **words)
 {
     auto_flags flags;
     auto_str notes = {0};
     struct err e;
 
+    if (count > 1 && str_equal(words[1], "scale"))
+        return run_scale(count - 2, words + 2);
     if (flags_parse(&flags, count - 1, words + 1, &notes, &e) < 0) {
         fprintf(stderr, "yardbench: %s\n", e.msg);
         return WRONG_COMMAND_LINE;

@@ -41,8 +41,9 @@ print("out of", who, flush=True)
 print("err of", who, file=sys.stderr, flush=True)
 if env.get("AZ_BATCHAI_TASK_TYPE") == "ps":
     time.sleep(3600)  # a parameter server does not end by itself
-if env.get("AZ_BATCHAI_TASK_TYPE") == "master":
-    while len([n for n in os.listdir(folder) if n.endswith(".json")]) < env.get("TF_CONFIG", "").count(":22"):
+if env.get("AZ_BATCHAI_TASK_TYPE") == "master" and "TF_CONFIG" in env:
+    count = sum(map(len, json.loads(env["TF_CONFIG"])["cluster"].values()))
+    while len([name for name in os.listdir(folder) if name.endswith(".json")]) < count:
         time.sleep(0.05)
 '''
 

@@ -121,7 +121,7 @@ def pids_of(command):
 
 
 def test_terminate_ends_what_runs_in_the_container(house, image):
-    house.submit("long", "two", "trap 'echo heard; exit 0' TERM; sleep 604 & echo up; wait",
+    house.submit("long", "two", "trap 'sleep 0.7; echo heard; exit 0' TERM; sleep 604 & echo up; wait",
                  containerSettings=settings(image))
     house.await_log("long", "up")
     assert len(pids_of(b"sleep\x00604\x00")) == 1

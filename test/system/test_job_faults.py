@@ -150,6 +150,48 @@ def test_stopped_daemon_and_stopped_supervisor_are_no_failure(fresh):
     idle(fresh)
 
 
+GANG = '''\
+import os, sys, time
+rank = os.environ["AZ_BATCHAI_TASK_INDEX"]
+with open(os.path.join(os.environ["LEDGER"], sys.argv[1]), "a") as file:
+    file.write(f"rank {rank}\\n")
+for line in range(10):
+    print("line", line, flush=True)
+    time.sleep(0.03)
+sys.exit(int(sys.argv[2]) if rank == "1" else 0)
+'''
+
+
+def test_daemon_killed_at_any_step_of_a_gang(fresh):
+    """Two nodes, preparation, two processes: each step is done once, and the end is the right one."""
+    chance = random.Random(os.environ.get("YARD_SEED", 1))
+    (fresh.tree() / "gang.py").write_text(GANG)
+    (fresh.tree() / "ledger").mkdir()
+    codes = {f"g{turn}": chance.choice([0, 0, 11]) for turn in range(60 if IS_SWEEP else 6)}
+    for name, code in codes.items():
+        fresh.submit(
+            name, "c", nodeCount=2, customToolkitSettings=None, pyTorchSettings={
+                "pythonScriptFilePath": f"{MOUNTS}/logs/gang.py", "commandLineArgs": f"{name} {code}",
+                "communicationBackend": "gloo",
+            },
+            environmentVariables=[{"name": "LEDGER", "value": f"{MOUNTS}/logs/ledger"}],
+            jobPreparation={"commandLine": f"echo prep $AZ_BATCH_NODE_ID >> $LEDGER/{name}; sleep 0.1"},
+        )
+        time.sleep(chance.uniform(0, 0.7))
+        fresh.yard.kill9()
+        fresh.yard.start()
+    for name, code in codes.items():
+        ended = fresh.wait_for_end(name)
+        assert ended["executionInfo"]["exitCode"] == code, fresh.explain(name)
+        rows = sorted((fresh.tree() / "ledger" / name).read_text().splitlines())
+        assert len(set(rows)) == len(rows) == 4 and rows[2:] == ["rank 0", "rank 1"], rows
+        lines = "".join(f"line {n}\n" for n in range(10))
+        assert fresh.log(name, "stdout-1.txt") == lines
+        assert lines.startswith(fresh.log(name, "stdout-0.txt"))  # the other may have been ended
+    fresh.check(*codes)
+    idle(fresh)
+
+
 # -- nodes ------------------------------------------------------------------------------------------
 
 

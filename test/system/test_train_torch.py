@@ -23,7 +23,7 @@ import torch_nets  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLASSES, SEED, MOMENTUM, DECAY = 101, 11, 0.9, 1e-4
 torch.manual_seed(0)
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 
 def find_probe():

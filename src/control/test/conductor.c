@@ -8,6 +8,9 @@
 #include "engine/engine.h"
 #include "loop/loop.h"
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #define SPACE OURS "/providers/Microsoft.BatchAI/workspaces/w"
 #define TRIAL SPACE "/experiments/x"
 
@@ -17,7 +20,8 @@ enum {
 
 /* What the engine was told. */
 struct told {
-    int nodes_added, nodes_removed, stopped, forgotten, resumed;
+    int nodes_added, nodes_removed, stopped, forgotten, resumed, discarded;
+    char discard[256];
     char started[MOST_TOLD][64]; /* uuids */
     int64_t started_ids[MOST_TOLD];
     int started_count;
@@ -31,6 +35,7 @@ struct fake {
     struct engine_events events;
     struct loop *loop;
     struct desk *desk;
+    const char *file_servers;
     bool is_up;   /* nodes come up at once */
     bool is_down; /* attempts are held until the test ends them */
     pthread_mutex_t lock;
@@ -158,6 +163,16 @@ static void fake_forget(struct engine *engine, const char *uuid)
     count_up(fake, &fake->told.forgotten);
 }
 
+static void fake_discard(struct engine *engine, const char *folder)
+{
+    struct fake *fake = container_of(engine, struct fake, engine);
+
+    pthread_mutex_lock(&fake->lock);
+    fake->told.discarded++;
+    snprintf(fake->told.discard, sizeof(fake->told.discard), "%s", folder);
+    pthread_mutex_unlock(&fake->lock);
+}
+
 static void fake_resumed(struct engine *engine)
 {
     struct fake *fake = container_of(engine, struct fake, engine);
@@ -178,6 +193,7 @@ static const struct engine_ops fake_ops = {
     .attempt_start = fake_start,
     .attempt_stop = fake_stop,
     .attempt_forget = fake_forget,
+    .discard = fake_discard,
     .resumed = fake_resumed,
     .free = fake_free,
 };
@@ -215,7 +231,7 @@ static void start(struct desk *d, struct fake *fake)
         .volume_folder = no_folder,
         .limits = {.oversubscribe = true, .most_nodes = 100},
         .most_attempts = 3,
-        .file_servers = "/nowhere",
+        .file_servers = fake->file_servers ? fake->file_servers : "/nowhere",
         .context = fake,
     };
     struct err e = {0};
@@ -410,6 +426,93 @@ static void deleting_a_workspace_lets_jobs_and_nodes_go_first(void **state)
     desk_done(&d);
 }
 
+static void have_tree(struct fake *fake, int64_t row)
+{
+    auto_free char *path = xasprintf("%s/%lld", fake->file_servers, (long long)row);
+
+    assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void drop_tree(struct fake *fake, int64_t row)
+{
+    auto_free char *path = xasprintf("%s/%lld", fake->file_servers, (long long)row);
+
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void await_discarded(struct fake *fake, int64_t row)
+{
+    auto_free char *path = xasprintf("%s/%lld", fake->file_servers, (long long)row);
+    struct told told;
+
+    for (int i = 0; i < 5000 && !look(fake).discarded; i++)
+        usleep(1000);
+    told = look(fake);
+    assert_int_equal(told.discarded, 1);
+    assert_string_equal(told.discard, path);
+    drop_tree(fake, row);
+}
+
+static void a_deleted_file_server_takes_its_tree_with_it(void **state)
+{
+    char folder[] = "/tmp/yard-servers-XXXXXX";
+    struct fake fake = {.is_up = true, .lock = PTHREAD_MUTEX_INITIALIZER};
+    int64_t kept, gone;
+    struct desk d;
+
+    (void)state;
+    fake.file_servers = mkdtemp(folder);
+    desk_init(&d);
+    have_tree(&fake, 999); /* of before a crash */
+    start(&d, &fake);
+    await_discarded(&fake, 999);
+    fake.told = (struct told){0};
+    have(&d, RESOURCE_GROUP, SUB_A, "ours");
+    have(&d, RESOURCE_WORKSPACE, OURS, "w");
+    put_json(&d, RESOURCE_FILE_SERVER, SPACE, "kept", "{}", NULL);
+    put_json(&d, RESOURCE_FILE_SERVER, SPACE, "gone", "{}", NULL);
+    kept = count(&d, "SELECT id FROM resource WHERE name = 'kept'");
+    gone = count(&d, "SELECT id FROM resource WHERE name = 'gone'");
+    have_tree(&fake, kept);
+    have_tree(&fake, gone);
+    {
+        auto_change change = delete_it(&d, RESOURCE_FILE_SERVER, SPACE "/fileservers/gone", 0);
+
+        expect_ok(change);
+    }
+    await_discarded(&fake, gone);
+    desk_done(&d);
+    drop_tree(&fake, kept);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* No descriptor is left when the conductor wants to read the job. */
+static void a_job_that_cannot_be_read_now_is_read_later(void **state)
+{
+    struct store_reader held[64] = {0};
+    struct rlimit before, none;
+    struct fake fake;
+    struct desk d;
+
+    (void)state;
+    begin(&d, &fake, false);
+    have_cluster(&d, "c", 1);
+    eventually(&d, "SELECT count(*) FROM node WHERE state = 1", 1);
+    getrlimit(RLIMIT_NOFILE, &before);
+    none = before;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    for (size_t i = 0; i < 64 && store_pool_take(d.pool, &held[i], NULL) == 0; i++)
+        continue;
+    have_job(&d, "j", 1);
+    usleep(50 * 1000);
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (size_t i = 0; i < 64; i++)
+        store_reader_done(&held[i]);
+    eventually(&d, "SELECT count(*) FROM job_state WHERE state = 3 AND exit_code = 0", 1);
+    desk_done(&d);
+}
+
 static void a_job_without_its_cluster_is_refused(void **state)
 {
     auto_free char *text = xasprintf(JOB_TEXT, 1);
@@ -461,6 +564,8 @@ int main(void)
         cmocka_unit_test(an_attempt_under_way_is_said_again_after_a_restart),
         cmocka_unit_test(a_running_job_that_is_terminated_is_stopped_first),
         cmocka_unit_test(deleting_a_workspace_lets_jobs_and_nodes_go_first),
+        cmocka_unit_test(a_deleted_file_server_takes_its_tree_with_it),
+        cmocka_unit_test(a_job_that_cannot_be_read_now_is_read_later),
         cmocka_unit_test(a_job_without_its_cluster_is_refused),
         cmocka_unit_test(another_job_of_the_same_name_is_refused),
     };

@@ -356,6 +356,8 @@ static const struct bad_row bad_jobs[] = {
     {IMAGE "image", "\"ubuntu\\nx\"", NULL, "take the name of an image"},
     {IMAGE "image", "\"$(id)\"", NULL, "take the name of an image"},
     {IMAGE "serverUrl", "\"-x\"", NULL, "take the URL or host of a registry"},
+    {IMAGE "serverUrl", "\"https://--get-login\"", NULL, "take the URL or host of a registry"},
+    {IMAGE "serverUrl", "\"https://\"", NULL, "take the URL or host of a registry"},
     {IMAGE "serverUrl", "\"https://u:p@r/\"", NULL, "take the URL or host of a registry"},
     {IMAGE "credentials/username", NULL, NULL, "is missing"},
     {IMAGE "credentials/username", "\"-u\"", NULL, "not beginning with '-'"},

@@ -131,8 +131,9 @@ static int make_outputs(void *arg, struct err *e)
 {
     const struct part *part = arg;
     const struct launch_plan *plan = &part->attempt->plan;
+    autoptr(arena) arena = arena_new();
 
-    if (path_make_folder(part->attempt, part->node, plan->stdouterr_folder, e) < 0)
+    if (path_make_folder(part->attempt, part->node, path_of_logs(part, arena), e) < 0)
         return -1;
     for (const char *const *folder = plan->output_folders; part->index == 0 && *folder;
          folder++) {

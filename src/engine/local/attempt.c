@@ -336,7 +336,8 @@ static void work_clean(struct errand *errand)
 
     if (failing && failing->part == self->part && self->part->node) {
         self->has_tail = true;
-        result_tail(self->part->node, failing->task, self->tail, sizeof(self->tail));
+        result_tail(self->attempt, self->part->node, failing->task, self->tail,
+                    sizeof(self->tail));
     }
     attempt_clean(self->part, self->journal);
 }

@@ -26,9 +26,8 @@ static void done_remove(struct errand *errand)
     free(errand);
 }
 
-void attempt_forget(struct local *local, const char *uuid)
+void local_discard(struct local *local, const char *folder)
 {
-    auto_free char *folder = xasprintf("%s/attempts/%s", local->home, uuid);
     size_t len = strlen(folder) + 1;
     struct removal *removal = xcalloc(1, sizeof(*removal) + len);
 
@@ -36,6 +35,13 @@ void attempt_forget(struct local *local, const char *uuid)
     removal->errand.done = done_remove;
     memcpy(removal->folder, folder, len);
     errand_submit(local->errands, &removal->errand);
+}
+
+void attempt_forget(struct local *local, const char *uuid)
+{
+    auto_free char *folder = xasprintf("%s/attempts/%s", local->home, uuid);
+
+    local_discard(local, folder);
 }
 
 static bool is_live(const struct local *local, const char *uuid)

@@ -54,12 +54,12 @@ static int append(void *arg, struct err *e)
     const struct attempt *attempt = w->part->attempt;
     autoptr(arena) arena = arena_new();
     const char *name = launch_execution_log(&attempt->input, w->part->index, arena);
-    const char *path = arena_printf(arena, "%s/%s", attempt->plan.stdouterr_folder, name);
-    auto_close int fd =
-        open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    const char *path = arena_printf(arena, "%s/%s", path_of_logs(w->part, arena), name);
+    auto_close int fd = -1;
 
-    if (fd < 0)
-        return err_sys(e, errno, "could not open \"%.200s\"", path);
+    if (path_open(attempt, w->part->node, path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, &fd,
+                  e) < 0)
+        return -1;
     return fs_write_all(fd, w->lines, strlen(w->lines), e);
 }
 

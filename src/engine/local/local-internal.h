@@ -223,6 +223,8 @@ void attempt_clean(struct part *part, const char *journal);
 void attempt_forget_last(struct local *local, const char *node_folder, const char *uuid);
 
 /* --- forget.c --- */
+/* Remove a folder, when there is time. */
+void local_discard(struct local *local, const char *folder);
 /* Remove the run folders: of one attempt, or of all that are not under way. */
 void attempt_forget(struct local *local, const char *uuid);
 void attempts_sweep(struct local *local);
@@ -235,6 +237,17 @@ int path_make_folder(const struct attempt *attempt,
                      const struct node *node,
                      const char *path,
                      struct err *e);
+/* Open a file that the job sees, in the node's mount namespace where it has one; jobs plant
+ * links: none is followed, but for ours.  attempt NULL: none of a job's volumes. */
+int path_open(const struct attempt *attempt,
+              const struct node *node,
+              const char *path,
+              int flags,
+              int *ret_fd,
+              struct err *e);
+/* The folder of the job's logs as the part's node sees it; NULL when there is no plan.  In the
+ * arena, or the plan's. */
+const char *path_of_logs(const struct part *part, struct arena *arena);
 /* The file on this machine behind a path that the job sees; ERR_NOT_FOUND. */
 int path_on_host(const struct attempt *attempt,
                  const char *path,
@@ -265,8 +278,10 @@ void journal_write(const struct part *part, const char *lines);
 void result_init(struct attempt_result *ret_result, enum attempt_end end);
 /* How it ended, from the tasks that have. */
 void result_decide(struct attempt *attempt);
-/* The last lines a task wrote, in UTF-8 without control characters.  Reads files. */
-void result_tail(const struct node *node,
+/* The last lines a task wrote, in UTF-8 without control characters.  Reads files.  attempt may
+ * be NULL: a set-up task. */
+void result_tail(const struct attempt *attempt,
+                 const struct node *node,
                  const struct launch_task *task,
                  char *ret_text,
                  size_t room);

@@ -129,6 +129,11 @@ static void op_attempt_forget(struct engine *engine, const char *uuid)
     attempt_forget(local_of(engine), uuid);
 }
 
+static void op_discard(struct engine *engine, const char *folder)
+{
+    local_discard(local_of(engine), folder);
+}
+
 static void forget_unknown(struct local *local, int64_t node_id)
 {
     if (!local_find_node(local, node_id))
@@ -185,6 +190,7 @@ static const struct engine_ops ops = {
     .attempt_start = op_attempt_start,
     .attempt_stop = op_attempt_stop,
     .attempt_forget = op_attempt_forget,
+    .discard = op_discard,
     .resumed = op_resumed,
     .node_login = op_node_login,
     .job_path = op_job_path,

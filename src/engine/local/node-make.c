@@ -4,6 +4,7 @@
  * use is found after any crash.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "engine/local/cluster.h"
@@ -20,10 +21,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum {
     SWEEP_MS = 60 * 1000, /* a process that waits for a dead disk may never end */
+    KEEPER_MS = 20 * 1000,
+    KEEPER_PAUSE_US = 20 * 1000,
 };
 
 /* Hold the keeper, and its network's number, for as long as the node is known. */
@@ -299,19 +303,42 @@ fail(struct node_outcome *failure, const char *code, const char *message, const 
     return -1;
 }
 
-static int build(struct node *node, struct err *e)
+/* Does a keeper have the folder, or is one about to? */
+static bool is_kept(const struct node *node)
+{
+    auto_free char *path = xasprintf("%s/lock", node->folder);
+    auto_close int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
+static int start_anew(struct node *node, struct err *e)
 {
     int rc;
 
     forget(node);
-    if (join_cluster(node, e) < 0)
-        return -1;
     net_hold(node->local->net);
     rc = start_keeper(node, e);
     net_let_go(node->local->net);
-    if (rc == 0)
-        rc = shim_keeper_read(node->folder, &node->keeper, e);
-    return rc == 0 ? hold_keeper(node) : -1;
+    return rc;
+}
+
+/* A daemon that died while it made the node has left a keeper behind that goes on: whoever has
+ * the lock is the node's.  It says who it is in a moment. */
+static int build(struct node *node, struct err *e)
+{
+    int64_t due_ms = clock_mono_ms() + KEEPER_MS;
+
+    if (join_cluster(node, e) < 0)
+        return -1;
+    if (!is_kept(node) && start_anew(node, e) < 0 && !is_kept(node))
+        return -1;
+    while (shim_keeper_read(node->folder, &node->keeper, e) < 0 || hold_keeper(node) < 0) {
+        if (!is_kept(node) || clock_mono_ms() > due_ms)
+            return err_set(e, ERR_INTERNAL, "the node's keeper has ended");
+        usleep(KEEPER_PAUSE_US);
+    }
+    return 0;
 }
 
 /* A keeper of this boot that is dead was killed: the node is lost.  One of an earlier boot went

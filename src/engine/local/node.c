@@ -122,7 +122,7 @@ static void tail_of_setup(struct node *node, struct node_outcome *failure)
     if (launch_setup_task(node->cluster->spec, node->cluster->name, node->cluster->suffix,
                           &self, node->arena, &task, NULL) == 0 &&
         task.command)
-        result_tail(node, &task, failure->info, sizeof(failure->info));
+        result_tail(NULL, node, &task, failure->info, sizeof(failure->info));
 }
 
 static void on_setup_ended(void *context, const struct task_report *told)

@@ -118,6 +118,41 @@ int path_make_folder(const struct attempt *attempt,
     return folder_make_for_job(from, whole, e);
 }
 
+int path_open(const struct attempt *attempt,
+              const struct node *node,
+              const char *path,
+              int flags,
+              int *ret_fd,
+              struct err *e)
+{
+    struct place place = {0};
+    auto_free char *from = NULL;
+    auto_close int root = -1;
+
+    if (node->keeper_fd >= 0)
+        consider(&place, node->root, path, xstrdup(node->root));
+    else if (attempt)
+        place = place_of(attempt, node, path);
+    from = place.from;
+    if (!from) {
+        *ret_fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0644);
+        return *ret_fd < 0 ? err_sys(e, errno, "could not open \"%.200s\"", path) : 0;
+    }
+    root = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return err_sys(e, errno, "could not open \"%.200s\"", from);
+    return fs_open_beneath(root, place.rest, flags, 0644, ret_fd, e);
+}
+
+const char *path_of_logs(const struct part *part, struct arena *arena)
+{
+    const struct launch_node *nodes = part->attempt->input.nodes;
+    const char *folder = part->attempt->plan.stdouterr_folder;
+    const char *rest = folder ? below(nodes[0].root, folder) : NULL;
+
+    return rest ? arena_printf(arena, "%s/%s", nodes[part->index].root, rest) : folder;
+}
+
 int path_on_host(const struct attempt *attempt,
                  const char *path,
                  struct str *ret_path,

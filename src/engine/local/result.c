@@ -169,6 +169,8 @@ void result_decide(struct attempt *attempt)
 /* --- the last lines --- */
 
 struct reading {
+    const struct attempt *attempt;
+    const struct node *node;
     const char *path;
     struct str *out;
 };
@@ -177,13 +179,15 @@ struct reading {
 static int read_tail(void *arg, struct err *e)
 {
     struct reading *r = arg;
-    auto_close int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    auto_close int fd = -1;
     char buffer[TAIL_BYTES];
     struct stat st;
     off_t from;
     ssize_t n;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (path_open(r->attempt, r->node, r->path, O_RDONLY | O_NONBLOCK, &fd, e) < 0)
+        return -1;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return err_set(e, ERR_NOT_FOUND, "there is no log \"%.200s\"", r->path);
     from = st.st_size > TAIL_BYTES ? st.st_size - TAIL_BYTES : 0;
     n = pread(fd, buffer, sizeof(buffer), from);
@@ -240,7 +244,8 @@ static void sanitise(const char *text, size_t len, char *ret_text, size_t room)
     ret_text[out] = '\0';
 }
 
-void result_tail(const struct node *node,
+void result_tail(const struct attempt *attempt,
+                 const struct node *node,
                  const struct launch_task *task,
                  char *ret_text,
                  size_t room)
@@ -251,7 +256,7 @@ void result_tail(const struct node *node,
     /* Who fails says so on stderr; who does not, has said his last on stdout. */
     for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
         auto_str text = {0};
-        struct reading r = {paths[i], &text};
+        struct reading r = {attempt, node, paths[i], &text};
 
         if (enter_run(node->keeper_fd, read_tail, &r, NULL) < 0 || text.len == 0)
             continue;

@@ -112,6 +112,31 @@ static bool is_shell_name(const char *entry)
            (entry[0] < '0' || entry[0] > '9');
 }
 
+/* The job writes its logs itself, as on the host: what it says after the runtime's client was
+ * told to end is not lost.  Logs that the container does not see go through the client. */
+static void add_logs(const struct work *work, struct str *text)
+{
+    const char *const paths[] = {work->task->stdout_path, work->task->stderr_path};
+    static const char *const redirections[] = {"\nexec >>", " 2>>"};
+    const char *root = work->part->node->root;
+    size_t len = strlen(root);
+
+    if (strncmp(paths[0], root, len) != 0 || strncmp(paths[1], root, len) != 0)
+        return;
+    str_add(text, "if true");
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        str_add(text, " && [ -w ");
+        add_quoted(text, paths[i]);
+        str_add(text, " ]");
+    }
+    str_add(text, "; then");
+    for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+        str_add(text, redirections[i]);
+        add_quoted(text, paths[i]);
+    }
+    str_add(text, "\nfi\n");
+}
+
 int work_write_script(const struct work *work, struct err *e)
 {
     auto_free char *relative = script_path(work);
@@ -127,7 +152,9 @@ int work_write_script(const struct work *work, struct err *e)
     }
     str_addf(&text, "export YARD_NODE=");
     add_quoted(&text, work->part->node->folder);
-    str_add(&text, "\ncd ");
+    str_add(&text, "\n");
+    add_logs(work, &text);
+    str_add(&text, "cd ");
     add_quoted(&text, work->part->node->root);
     str_addf(&text, "/%s || exit 126\ncommand=", work->attempt->plan.work_folder);
     add_quoted(&text, work->task->command);

@@ -94,6 +94,26 @@ static void the_running_one_of_a_resource_is_found(void **state)
     yard_done(&yard);
 }
 
+/* A job may be ended and deleted at the same time: who deletes it again waits for the latter.
+ */
+static void a_delete_is_found_before_a_terminate(void **state)
+{
+    autoptr(operation) terminating = make("a", 7, 100);
+    autoptr(operation) deleting = make("b", 7, 200);
+    autoptr(operation) found = NULL;
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    terminating->kind = OPERATION_TERMINATE_JOB;
+    put(&yard, terminating);
+    put(&yard, deleting);
+    assert_ok(store_find_running_operation(yard.db, 7, &found, &e), &e);
+    assert_string_equal(found->id, "b");
+    yard_done(&yard);
+}
+
 static void add_id(const char *id, void *context)
 {
     str_addf(context, "%s ", id);
@@ -162,6 +182,7 @@ int main(void)
         cmocka_unit_test(an_operation_comes_back_as_it_was_put),
         cmocka_unit_test(what_is_not_there_is_null),
         cmocka_unit_test(the_running_one_of_a_resource_is_found),
+        cmocka_unit_test(a_delete_is_found_before_a_terminate),
         cmocka_unit_test(running_ones_are_listed_oldest_first),
         cmocka_unit_test(only_old_ended_ones_are_forgotten),
     };

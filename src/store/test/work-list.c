@@ -86,6 +86,27 @@ static void jobs_are_listed_by_group_state_and_age(void **state)
     yard_done(&yard);
 }
 
+static void unfinished_jobs_below_a_resource_are_listed(void **state)
+{
+    struct seen seen = {0};
+    struct err e = {0};
+    struct yard yard;
+    int64_t id[2];
+
+    (void)state;
+    yard_init(&yard);
+    id[0] = add_job(&yard, GROUP_A, "a", JOB_QUEUED);
+    add_job(&yard, GROUP_B, "b", JOB_QUEUED);
+    add_job(&yard, GROUP_A, "c", JOB_FAILED);
+    id[1] = add_job(&yard, GROUP_A, "d", JOB_TERMINATING);
+    add_job(&yard, GROUP_A "a", "e", JOB_RUNNING); /* begins the same, and is another */
+    assert_ok(store_each_job_below(yard.db, GROUP_A, note, &seen, &e), &e);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.ids[0], id[0]);
+    assert_int_equal(seen.ids[1], id[1]);
+    yard_done(&yard);
+}
+
 static void what_goes_on_is_counted(void **state)
 {
     struct yard_node node = {.id = 3, .name = "n", .state = NODE_IDLE};
@@ -114,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_are_listed_by_group_state_and_age),
+        cmocka_unit_test(unfinished_jobs_below_a_resource_are_listed),
         cmocka_unit_test(what_goes_on_is_counted),
     };
 

@@ -53,7 +53,8 @@ int checkpoint_facts_of(const char *path, struct checkpoint_facts *ret_facts, st
 char *checkpoint_path(const char *folder, int64_t step);
 /* The newest whole one: *ret_path is NULL when there is none; caller frees. */
 int checkpoint_latest(const char *folder, char **ret_path, struct err *e);
-/* Remove all but the newest `keep` (0 = keep all). */
+/* Remove all but the newest `keep` (0 = keep all), and what killed runs left half written: one
+ * run at a time writes into a folder. */
 int checkpoint_prune(const char *folder, int keep, struct err *e);
 
 #endif

@@ -103,10 +103,36 @@ int checkpoint_latest(const char *folder, char **ret_path, struct err *e)
     return steps.count ? err_set(e, first.code, "%s", first.msg) : 0;
 }
 
+/* model-<digits>.safetensors.part-..., of a run that was killed while it wrote. */
+static bool is_part(const char *name)
+{
+    return str_starts(name, prefix) && strstr(name, ".safetensors.part-");
+}
+
+static int remove_parts(const char *folder, struct err *e)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    int rc = 0;
+
+    if (!dir)
+        return err_sys(e, errno, "could not read the folder \"%.200s\"", folder);
+    while (rc == 0 && (entry = readdir(dir))) {
+        auto_free char *path = xasprintf("%s/%s", folder, entry->d_name);
+
+        if (is_part(entry->d_name))
+            rc = fs_remove(path, e);
+    }
+    closedir(dir);
+    return rc;
+}
+
 int checkpoint_prune(const char *folder, int keep, struct err *e)
 {
     auto_steps steps = {0};
 
+    if (remove_parts(folder, e) < 0)
+        return -1;
     if (keep <= 0)
         return 0;
     if (list(folder, &steps, e) < 0)

@@ -263,7 +263,10 @@ static int fold(struct comm *comm,
                 struct err *e)
 {
     size_t n = (size_t)count, ranks = (size_t)comm->facts.ranks;
-    auto_free double *all = xcalloc(n * ranks + 1, sizeof *all);
+    double few[256]; /* a step shares a few numbers and shall not allocate */
+    auto_free double *many =
+        n * ranks > ARRAY_SIZE(few) ? xcalloc(n * ranks, sizeof *many) : NULL;
+    double *all = many ? many : few;
 
     if (comm_gather(comm, values, n * sizeof *values, all, e) < 0)
         return -1;

@@ -88,7 +88,7 @@ int picture_from_jpeg(const void *bytes,
                       uint8_t *pixels,
                       struct err *e);
 /* A small picture that is there decoded: CIFAR (crops of the padded picture, mirrored) and
- * MNIST (as it is). */
+ * MNIST (as it is; moved a little when distorted). */
 void picture_from_pixels(const struct picture *from,
                          int pad,
                          bool mirrors,

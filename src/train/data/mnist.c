@@ -16,6 +16,7 @@ enum {
     LABELS_HEAD = 8,
     MOST_SIDE = 4096,
     CLASSES = 10,
+    SHIFT = 2, /* pixels in each direction that --distortions moves a digit */
 };
 
 struct mnist {
@@ -127,7 +128,7 @@ static int mnist_decode(const struct dataset *dataset,
         return err_set(e, ERR_INVALID, "%s, offset %lld: label %d", m->labels_name,
                        (long long)(LABELS_HEAD + number), label);
     *ret_label = label;
-    picture_from_pixels(&picture, 0, false, o, rng, pixels);
+    picture_from_pixels(&picture, o->distorts ? SHIFT : 0, false, o, rng, pixels);
     return 0;
 }
 

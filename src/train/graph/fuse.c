@@ -198,6 +198,8 @@ static void drop_gone(struct fuser *f)
     struct graph *graph = f->graph;
     int kept = 0;
 
+    for (int t = 0; t < graph->tensor_count; t++)
+        graph->tensors[t].producer = -1; /* what lay between two that are one now has none */
     for (int i = 0; i < graph->op_count; i++) {
         if (f->is_gone[i])
             continue;

@@ -1,11 +1,17 @@
 /* observe.c - what is looked at beside the results: times of ops, events, figures.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
+#include "train/num/par.h"
+#include "train/report/peak.h"
 #include "train/run/run-internal.h"
 
 #include <inttypes.h>
 #include <math.h>
+
+enum { /* of struct plan_span */
+       TRACK_COMPUTE = 0,
+       TRACK_REORDER = 1,
+};
 
 /* The step before the last of the warm-up, as in the original; without one, the first. */
 bool run_traces(const struct run *run, int64_t step)
@@ -35,13 +41,12 @@ static struct trace_span *spans_of(struct run *run, int *ret_count)
         const struct op *op = &g->ops[spans[i].op];
 
         all[i] = (struct trace_span){
-            .name = op->name,
-            .kind =
-                spans[i].label && spans[i].label[0] ? spans[i].label : op_info(op->kind)->name,
+            .name = spans[i].label && spans[i].label[0] ? spans[i].label : op->name,
+            .kind = spans[i].track == TRACK_REORDER ? "reorder" : op_info(op->kind)->name,
             .track = spans[i].track,
             .begin_ns = spans[i].begin_ns,
             .end_ns = spans[i].end_ns,
-            .flops = spans[i].track == 0 ? op_flops(g, op) : 0,
+            .flops = spans[i].track == TRACK_COMPUTE ? op_flops(g, op) : 0,
         };
     }
     return all;
@@ -90,9 +95,14 @@ int run_add_events(struct run *run, const struct run_result *r, double rate, str
 static void report_reduction(struct run *run)
 {
     struct reducer_times times = {0};
+    auto_str pace = {0};
 
-    if (run->reducer)
+    if (run->reducer) {
         reducer_times(run->reducer, &times);
+        reducer_pace(run->reducer, &pace);
+    }
+    if (pace.len > 0)
+        report_text(run->report, "buckets", str_text(&pace));
     report_number(run->report, "seconds.exposed_communication", times.exposed_s);
     report_number(run->report, "seconds.communication", times.busy_s);
     report_number(run->report, "communication.bytes", (double)times.bytes);
@@ -116,4 +126,14 @@ void run_report_figures(struct run *run, double plan_s, double warmup_s, double 
         report_text(run->report, "test_id", run->flags->benchmark_test_id);
     if (run->profile)
         report_profile(run->report, run->profile, run->profiled_steps);
+}
+
+/* Of the peak of the cores, which is measured now: the run is over. */
+void run_print_profile(struct run *run)
+{
+    double peak = run->is_gpu ? 0 : peak_flops(par_threads());
+
+    if (peak > 0)
+        report_number(run->report, "flops.peak", peak);
+    profile_print(run->profile, run->profiled_steps, peak, stderr);
 }

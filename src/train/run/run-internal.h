@@ -82,6 +82,8 @@ int run_add_events(struct run *run,
                    struct err *e);
 void run_report_figures(struct run *run, double plan_s, double warmup_s, double steps_s);
 
+void run_print_profile(struct run *run);
+
 /* settle.c: as the original rounds it. */
 int64_t run_steps_of_epochs(double epochs, double count, double examples);
 

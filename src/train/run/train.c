@@ -93,8 +93,12 @@ static void end_warm_up(struct run *run, struct clocks *clocks)
 {
     clocks->warm_us = clock_mono_us();
     loader_waited_s(run->loader); /* the waits of the warm-up are not counted */
-    if (run->reducer)
+    if (run->reducer) {
+        auto_str unused = {0};
+
         reducer_times(run->reducer, &(struct reducer_times){0});
+        reducer_pace(run->reducer, &unused);
+    }
     report_phase(run->report, "Done warm up");
     report_columns(run->report);
 }
@@ -143,7 +147,7 @@ finish(struct run *run, const struct clocks *c, bool stopped, bool is_enough, st
     if (evaluates(run) && !stopped && !is_enough && final_evaluation(run, e) < 0)
         return -1;
     if (run->profile && run->ranks->rank == 0)
-        profile_print(run->profile, run->profiled_steps, 0, stderr);
+        run_print_profile(run);
     return run->ranks->ranks > 1 ? comm_barrier(run->comm, e) : 0;
 }
 

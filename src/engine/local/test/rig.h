@@ -38,6 +38,7 @@ struct rig {
     struct engine *engine;
     char home[64];
     bool is_rootless;
+    bool is_slow; /* its shims take their time to begin */
     struct loop_timer timer;
     bool is_late;
     bool is_child; /* a process that is to die: it must not go on with the tests */
@@ -153,10 +154,22 @@ static inline char *rig_shim(void)
     return xasprintf("%s/../bin/yard-shim", path);
 }
 
+static inline char *rig_slow_shim(struct rig *rig)
+{
+    auto_free char *shim = rig_shim();
+    char *path = xasprintf("%s/slow-shim", rig->home);
+    auto_free char *text = xasprintf("#!/bin/sh\nsleep 0.4\nexec %s \"$@\"\n", shim);
+    struct err e = {0};
+
+    if (folder_write(path, text, strlen(text), 0755, &e) < 0)
+        fail_msg("%s", e.msg);
+    return path;
+}
+
 /* A daemon's start. */
 static inline void rig_open(struct rig *rig)
 {
-    auto_free char *shim = rig_shim();
+    auto_free char *shim = rig->is_slow ? rig_slow_shim(rig) : rig_shim();
     struct local_config config = {
         .home = rig->home,
         .shim = shim,

@@ -330,6 +330,29 @@ static void node_of_before_can_be_removed(void **state)
     assert_int_equal(rig_count_processes("sleep 98766"), 0);
 }
 
+/* The daemon died while the node was being made, and its keeper went on. */
+static void node_that_is_being_made_is_taken_up_after_a_crash(void **state)
+{
+    struct rig *rig = *state;
+    pid_t pid;
+    int status;
+
+    rig->is_slow = true;
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        rig->is_child = true;
+        rig_open(rig);
+        rig_add(rig, 1);
+        rig_pause(rig, 200);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    rig_open(rig);
+    rig_add_up(rig, 1);
+    assert_int_equal(rig_run(rig, 1, "exit 4"), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +373,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(node_of_before_can_be_removed, set_up_closed,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(node_that_is_being_made_is_taken_up_after_a_crash,
+                                        set_up_closed, tear_down),
     };
 
     if (geteuid() != 0) {

@@ -96,6 +96,8 @@ static void place(struct ref_plan *p, int t)
 
     if (tensor->role == ROLE_INPUT)
         p->buffer[t] = NULL; /* the host's */
+    else if (tensor->role == ROLE_ACTIVATION && tensor->producer < 0)
+        p->buffer[t] = NULL; /* fused away */
     else if (tensor->role == ROLE_STATE)
         p->buffer[t] = p->store.state[t];
     else if (tensor->role == ROLE_PARAM && !has_copy(p, t))
@@ -353,7 +355,7 @@ static int ref_plan_read(struct plan *plan, int tensor, void *values, size_t byt
     const void *from = place_of(ref_plan(plan), tensor);
 
     if (!from)
-        return err_set(e, ERR_METHOD, "an input that was never fed cannot be read");
+        return err_set(e, ERR_METHOD, "what was never fed or was fused away cannot be read");
     memcpy(values, from, bytes);
     return 0;
 }
