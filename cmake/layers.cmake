@@ -107,6 +107,6 @@ function(yard_unit_tests layer)
         set_target_properties(${target} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
         add_test(NAME ${layer}/${stem} COMMAND ${target})
-        set_tests_properties(${layer}/${stem} PROPERTIES LABELS unit TIMEOUT 120)
+        set_tests_properties(${layer}/${stem} PROPERTIES LABELS unit TIMEOUT 400)
     endforeach()
 endfunction()

@@ -13,15 +13,46 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
+
+enum {
+    LOCK_TRIES = 200, /* two seconds */
+    LOCK_PAUSE_US = 10 * 1000,
+};
 
 const char *const home_backup_files[] = {
     "secret.key", "token",          "tls/ca.pem",     "tls/ca.key",
     "yardd.conf", "tls/server.pem", "tls/server.key", NULL,
 };
+
+/* Who has the lock, as it wrote itself down. */
+static long read_holder(int fd)
+{
+    char text[32];
+    ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+
+    text[got > 0 ? got : 0] = '\0';
+    return strtol(text, NULL, 10);
+}
+
+/* A daemon that was killed while it started a program leaves its lock with that one until it
+ * has been executed: a moment.  One that lives keeps it. */
+static int lock(int fd)
+{
+    for (int left = LOCK_TRIES; flock(fd, LOCK_EX | LOCK_NB) < 0; left--) {
+        long holder = read_holder(fd);
+
+        if (left == 0 || holder <= 0 || kill((pid_t)holder, 0) == 0 || errno != ESRCH)
+            return -1;
+        usleep(LOCK_PAUSE_US);
+    }
+    return 0;
+}
 
 static int take_lock(struct home *home, struct err *e)
 {
@@ -32,14 +63,9 @@ static int take_lock(struct home *home, struct err *e)
 
     if (fd < 0)
         return err_sys(e, errno, "could not open \"%s\"", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        ssize_t got = read(fd, pid, sizeof(pid) - 1);
-
-        pid[got > 0 ? got : 0] = '\0';
-        pid[strcspn(pid, "\n")] = '\0';
-        return err_set(e, ERR_BUSY, "the data folder \"%s\" is held by another yardd, pid %s",
-                       home->folder, *pid ? pid : "unknown");
-    }
+    if (lock(fd) < 0)
+        return err_set(e, ERR_BUSY, "the data folder \"%s\" is held by another yardd, pid %ld",
+                       home->folder, read_holder(fd));
     len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)len, 0) != len)
         return err_sys(e, errno, "could not write \"%s\"", path);

@@ -67,8 +67,8 @@ def test_what_preparation_does_to_the_container_is_there_for_the_job(house, imag
 def test_a_container_has_its_image_and_the_nodes_network_and_folders(house, image):
     done = house.run(
         "inside", "two", "ls -d /usr/share /home || echo image; hostname; echo $AZ_BATCH_NODE_ID; df /dev/shm;"
-        " echo written > $AZ_BATCHAI_OUTPUT_OUT/file; echo $AZ_BATCHAI_MPI_HOST_FILE; cat $AZ_BATCHAI_MPI_HOST_FILE;"
-        " echo $SECRET", containerSettings={**settings(image), "shmSize": "100mb"},
+        " echo written > $AZ_BATCHAI_OUTPUT_OUT/file; cat $AZ_BATCHAI_MPI_HOST_FILE; echo $SECRET",
+        containerSettings={**settings(image), "shmSize": "100mb"},
         outputDirectories=[{"id": "OUT", "pathPrefix": f"{MOUNTS}/logs"}],
         secrets=[{"name": "SECRET", "value": "s3cret 'of $the \"job"}],
     )
@@ -247,7 +247,8 @@ def test_private_registry(fresh_yard, registry):
     for place in [*house.tree().rglob("*"), *(yard.home / "attempts").rglob("*")]:
         assert not place.is_file() or PASSWORD.encode() not in place.read_bytes(), place
     missing = f"{registry.address}/lab/other:1"
-    done = house.run("missing", "two", "true", containerSettings=settings(missing, credentials=right, **server))
+    done = house.run("missing", "two", "true",
+                     containerSettings=settings(missing, credentials=right, **server))
     assert "no such image" in error_of(done)[1], done
     house.check("anonymous", "wrong", "right", "missing")
 

@@ -358,7 +358,7 @@ def test_wall_clock_limit(house):
 
 @pytest.mark.parametrize("name,command,code", [
     ("no-folder", 'cd "$AZ_BATCHAI_JOB_WORK_DIR"; rm -rf "$AZ_BATCHAI_JOB_WORK_DIR"; echo said; exit 3', 3),
-    ("no-job-folder", 'cd /; rm -rf "$AZ_BATCHAI_JOB_TEMP/wd" "$AZ_BATCHAI_JOB_TEMP/config"; echo said; exit 0', 0),
+    ("no-job-folder", 'cd /; rm -rf "$AZ_BATCHAI_JOB_TEMP"/{wd,config}; echo said; exit 0', 0),
     ("closed", "echo said; exec >&- 2>&-; sleep 0.1; exit 4", 4),
     ("no-log", 'echo said; rm -rf "$AZ_BATCHAI_STDOUTERR_DIR"; exit 2', 2),
     ("stdin", "read line; echo said; exit 9", 9),
@@ -413,13 +413,18 @@ def canary(tmp_path):
     assert (folder / "stdout.txt").read_text() == "canary's own"
 
 
+def list_logs(house, name):
+    return house.call("POST", f"{house.job_path(name)}/listOutputFiles?outputdirectoryid=stdouterr")
+
+
 def test_links_in_the_log_folder_lead_nowhere(house, canary):
     """The job makes the folder of its own logs a link: nothing of the yard writes or reads there."""
-    house.run("link-folder", "c", f'd="$AZ_BATCHAI_STDOUTERR_DIR"; mv "$d" "$d.old"; ln -s {canary} "$d"; exit 1')
+    house.run("link-folder", "c",
+              f'd="$AZ_BATCHAI_STDOUTERR_DIR"; mv "$d" "$d.old"; ln -s {canary} "$d"; exit 1')
     answer = house.call("GET", f"{house.job_path('link-folder')}/log?file=stdout.txt")
     assert answer.status_code != 200 or "canary" not in answer.text, answer.text
     assert "canary" not in house.why("link-folder")
-    listed = house.call("POST", f"{house.job_path('link-folder')}/listOutputFiles?outputdirectoryid=stdouterr")
+    listed = list_logs(house, "link-folder")
     assert listed.status_code != 200 or listed.json()["value"] == [], listed.text
     house.check("link-folder")
 
@@ -431,7 +436,7 @@ def test_links_in_place_of_logs_are_not_read(house, canary):
         answer = house.call("GET", f"{house.job_path('link-file')}/log?file=stdout.txt&follow={follows}")
         assert "canary" not in answer.text
     assert "canary" not in house.why("link-file")
-    listed = house.call("POST", f"{house.job_path('link-file')}/listOutputFiles?outputdirectoryid=stdouterr")
+    listed = list_logs(house, "link-file")
     for file in listed.json()["value"]:
         if file.get("downloadUrl"):
             assert "canary" not in house.yard.session.get(file["downloadUrl"]).text
@@ -441,8 +446,8 @@ def test_links_in_place_of_logs_are_not_read(house, canary):
 def test_links_in_the_way_of_the_next_job_are_not_followed(house, canary):
     """A job plants them where the next one's folders would be made; and in what is swept after it."""
     segment = house.run("plant", "c", f'ln -s {canary} "$AZ_BATCHAI_JOB_TEMP/swept"; '
-                        f'ln -s {canary} "$AZ_BATCHAI_JOB_WORK_DIR/swept"; ln -s {canary} "$AZ_BATCHAI_ROOT/swept";'
-                        f' cd "$AZ_BATCHAI_STDOUTERR_DIR/../../.."; ln -s {canary} next')
+                        f'ln -s {canary} "$AZ_BATCHAI_JOB_WORK_DIR/swept"; '
+                        f'ln -s {canary} "$AZ_BATCHAI_ROOT/swept"; cd "$AZ_BATCHAI_STDOUTERR_DIR/../../.."; ln -s {canary} next')
     assert segment["executionState"] == "succeeded", house.explain("plant")
     ended = house.run("next", "c", "echo next")
     assert ended["executionState"] == "failed", house.explain("next")

@@ -134,7 +134,8 @@ def test_pytorch_trains_over_gloo_on_two_workers(house, method):
     )
     assert done["executionState"] == "succeeded", house.explain(name)
     said = [house.log(name, f"stdout-{i}.txt") for i in range(2)]
-    seen = [re.fullmatch(r"rank (\d) of 2 on (\S+): sum 3 weight (\S+) bias (\S+) loss \S+\n", s) for s in said]
+    form = re.compile(r"rank (\d) of 2 on (\S+): sum 3 weight (\S+) bias (\S+) loss \S+\n")
+    seen = [form.fullmatch(text) for text in said]
     assert all(seen), said
     assert [m[1] for m in seen] == ["0", "1"]
     if house.is_hosts:

@@ -82,7 +82,9 @@ class RecipeHouse(JobHouse):
         if self.is_hosts:
             told["setupTask"] = {
                 "commandLine": "mount -t tmpfs programs /usr/local/bin && "
-                "cp -p $AZ_BATCHAI_MOUNT_ROOT/external/programs/* /usr/local/bin/",
+                "cp -p $AZ_BATCHAI_MOUNT_ROOT/external/programs/* /usr/local/bin/ && "
+                # What this machine's user has in there is not the recipes' business.
+                "for rc in ~root/.bashrc; do [ ! -e $rc ] || mount --bind /dev/null $rc; done",
                 "stdOutErrPathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/external",
             }
         return told
@@ -327,11 +329,12 @@ def tensorflow_environment(outcome, process, env, hosts):
 
 def check_hostfile(outcome, report):
     name, settings = plan.settings_of(outcome.given)
-    count = settings.get("processCount", outcome.given["nodeCount"]) if "processCount" in outcome.job[name] \
-        else outcome.given["nodeCount"]
-    slots = -(-count // outcome.given["nodeCount"])
+    nodes = outcome.given["nodeCount"]
+    count = settings.get("processCount", nodes) if "processCount" in outcome.job[name] else nodes
+    slots = -(-count // nodes)
     hosts = report["env"]["AZ_BATCH_HOST_LIST"].split(",")
-    lines = [re.fullmatch(r"(\S+) slots=(\d+) max-slots=(\d+)", row) for row in report["hostfile"].splitlines()]
+    form = re.compile(r"(\S+) slots=(\d+) max-slots=(\d+)")
+    lines = [form.fullmatch(row) for row in report["hostfile"].splitlines()]
     if outcome.house.is_hosts:
         assert [(row[1], int(row[2])) for row in lines] == [(host, slots) for host in hosts]
     else:

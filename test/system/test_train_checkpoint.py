@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: exact resume, repeatable runs, what does not fit, full disks, kills."""
-import os
 import shutil
 import subprocess
 
@@ -8,7 +7,7 @@ import numpy
 import pytest
 
 import train_data
-from train_program import find_program, read_json, run
+from train_program import read_json, run
 
 SMALL = ["--model=trivial", "--backend=ref", "--batch_size=8", "--num_warmup_batches=3",
          "--num_intra_threads=1"]
@@ -192,17 +191,33 @@ def test_a_dynamic_scale_survives_overflow(tmp_path, blobs):
 
 
 def test_clipping_bounds_the_step(tmp_path, blobs):
-    moved = []
-    for flag in ([], ["--clip_norm=0.001"], ["--gradient_clip=0.00001"]):
-        folder = tmp_path / f"f{len(moved)}"
+    def values(name, *flags):
         run(*SMALL, f"--data_dir={blobs}", "--num_batches=1", "--num_warmup_batches=0",
-            "--init_learning_rate=1", "--weight_decay=0", *flag, f"--train_dir={folder}")
-        tensors, _ = train_data.read_safetensors(folder / "model-1.safetensors")
-        moved.append(numpy.sqrt(sum(float((v.astype("f8") ** 2).sum())
-                                    for n, v in tensors.items() if n.endswith("bias"))))
-    # Biases begin at one and the same value; with a rate of 1 they move by the gradient.
-    assert moved[1] != moved[0] and moved[2] != moved[0]
+            "--weight_decay=0", *flags, f"--train_dir={tmp_path / name}")
+        tensors, _ = train_data.read_safetensors(tmp_path / name / "model-1.safetensors")
+        return numpy.concatenate([tensors[n].ravel().astype("f8") for n in sorted(tensors)
+                                  if not n.startswith("optimizer.")])
+
+    begin = values("begin", "--init_learning_rate=0")
+    free = values("free", "--init_learning_rate=1") - begin
+    assert numpy.linalg.norm(free) > 0.01  # it would go further than both bounds
+    by_norm = values("norm", "--init_learning_rate=1", "--clip_norm=0.01") - begin
+    assert numpy.linalg.norm(by_norm) == pytest.approx(0.01, rel=1e-3)
+    by_value = values("value", "--init_learning_rate=1", "--gradient_clip=0.001") - begin
+    assert abs(by_value).max() == pytest.approx(0.001, rel=1e-3)
 
 
-def test_a_program_is_there():
-    assert os.access(find_program(), os.X_OK)
+def test_resuming_gives_the_same_bits_with_batch_norm_on_the_fast_backend(tmp_path):
+    data, whole, part = tmp_path / "data", tmp_path / "whole", tmp_path / "part"
+    data.mkdir()
+    train_data.make_cifar(data)
+    flags = ["--model=resnet20", f"--data_dir={data}", "--batch_size=8", "--optimizer=momentum",
+             "--num_batches=6", "--num_warmup_batches=0", "--save_model_steps=3",
+             "--num_intra_threads=2"]
+    run(*flags, f"--train_dir={whole}")
+    part.mkdir()
+    shutil.copy(whole / "model-3.safetensors", part)
+    run(*flags, f"--train_dir={part}")
+    tensors, _ = train_data.read_safetensors(whole / "model-6.safetensors")
+    assert any(name.endswith("running_var") for name in tensors)
+    assert read(whole / "model-6.safetensors") == read(part / "model-6.safetensors")

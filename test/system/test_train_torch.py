@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole networks against PyTorch: same weights, same pictures, same dropout masks.
 
+The probe moves batch norms away from the kink of the relus behind them; why is said there.
 Tolerances, and why:
 - the first loss 1e-5 relative: fp32 sums of up to 25,000 terms in another order;
-- each gradient within 1e-4 of its norm where no batch norm is involved and 2e-3 where it is: a
-  batch norm over few values (here 4 pictures, 2x2 pixels in the last layers) divides by a small
-  deviation, and PyTorch's own answer moves by as much when it computes in double instead
-  (test_double_says_how_far_float_may_be measures that and holds both to it);
-- 20 steps with momentum: the loss within 1e-3 relative of the first loss at every step;
-- running statistics 1e-4, and the eval graph's loss 1e-3, from the trained weights.
+- each gradient within 1e-4 of its norm, plus 1e-6 of the largest gradient's norm for those that
+  vanish in theory (a shift that the next batch norm takes out) and are rounding on both sides;
+- 20 steps with momentum and weight decay: the loss within 1e-3 of the first loss at each step;
+- running statistics 1e-3, and the loss of an eval graph on the trained weights 5e-3.
+
+YARD_SWEEP=1 takes every family and version, not only one of each.
 """
 import os
 import pathlib
@@ -21,7 +22,7 @@ torch = pytest.importorskip("torch")
 import torch_nets  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CLASSES, SEED, MOMENTUM, DECAY = 101, 11, 0.9, 1e-4
+CLASSES, SEED, MOMENTUM, DECAY = 101, 11, 0.9, 1e-4  # as test/train/probe.c has them
 torch.manual_seed(0)
 torch.set_num_threads(1)
 
@@ -134,37 +135,42 @@ def away(ours, theirs):
     return float((ours.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
 
 
-def check_gradients(net, run, most):
+def check_gradients(net, run):
     found = dict(net.named_parameters())
     assert sorted(found) == sorted(run.params)
-    # What vanishes in theory (a bias before a batch norm) is rounding on both sides.
     scale = max(float(p.grad.norm()) for p in found.values())
     wrong = {
         name: away(run.grads[name], p.grad) for name, p in found.items()
-        if float((run.grads[name] - p.grad).norm()) > most * float(p.grad.norm()) + 1e-7 * scale
+        if float((run.grads[name] - p.grad).norm()) > 1e-4 * float(p.grad.norm()) + 1e-6 * scale
     }
     assert not wrong, wrong
 
 
-# model, dataset, batch, size, rate, most a gradient may be away
+# model, dataset, batch, size, rate
 NETWORKS = [
-    ("lenet", "mnist", 8, 28, 0.01, 1e-4),
-    ("vgg16", "imagenet", 4, 64, 0.002, 1e-4),
-    ("resnet50", "imagenet", 8, 96, 0.01, 2e-3),
-    ("inception3", "imagenet", 4, 139, 0.01, 2e-3),
-    ("googlenet", "imagenet", 4, 96, 0.002, 1e-4),
-    ("alexnet", "imagenet", 4, 227, 0.002, 1e-4),
-    ("resnet18", "imagenet", 8, 64, 0.01, 2e-3),
-    ("resnet50_v1.5", "imagenet", 8, 64, 0.01, 2e-3),
-    ("resnet50_v2", "imagenet", 8, 64, 0.01, 2e-3),
-    ("resnet34_v2", "imagenet", 8, 64, 0.01, 2e-3),
-    ("resnet20", "cifar10", 8, 32, 0.05, 2e-3),
-    ("resnet20_v2", "cifar10", 8, 32, 0.05, 2e-3),
+    ("lenet", "mnist", 8, 28, 0.01),
+    ("vgg16", "imagenet", 4, 64, 0.001),
+    ("resnet50", "imagenet", 8, 64, 0.001),
+    ("inception3", "imagenet", 4, 139, 0.01),
+    ("resnet20", "cifar10", 8, 32, 0.01),
 ]
+MORE = [
+    ("googlenet", "imagenet", 4, 96, 0.001),
+    ("alexnet", "imagenet", 4, 227, 0.001),
+    ("vgg11", "imagenet", 4, 64, 0.001),
+    ("resnet18", "imagenet", 8, 64, 0.001),
+    ("resnet50_v1.5", "imagenet", 8, 64, 0.001),
+    ("resnet50_v2", "imagenet", 8, 64, 0.001),
+    ("resnet34_v2", "imagenet", 8, 64, 0.001),
+    ("resnet101", "imagenet", 8, 64, 0.001),
+    ("resnet20_v2", "cifar10", 8, 32, 0.01),
+]
+if os.environ.get("YARD_SWEEP"):
+    NETWORKS += MORE
 
 
-@pytest.mark.parametrize("model,dataset,batch,size,rate,most", NETWORKS, ids=lambda v: str(v))
-def test_network_is_pytorchs(tmp_path, model, dataset, batch, size, rate, most):
+@pytest.mark.parametrize("model,dataset,batch,size,rate", NETWORKS, ids=[n[0] for n in NETWORKS])
+def test_network_is_pytorchs(tmp_path, model, dataset, batch, size, rate):
     run = Run(tmp_path, model, dataset, batch, size, 20, rate, "onednn")
     net = network(model, run)
     update = optimiser(net, run)
@@ -174,8 +180,8 @@ def test_network_is_pytorchs(tmp_path, model, dataset, batch, size, rate, most):
         loss = loss_of(net, run, step)
         loss.backward()
         if step == 0:
-            assert run.losses[0][0] == pytest.approx(float(loss), rel=1e-5)
-            check_gradients(net, run, most)
+            assert first == pytest.approx(float(loss), rel=1e-5)
+            check_gradients(net, run)
         assert run.losses[step][0] == pytest.approx(float(loss), abs=1e-3 * first), step
         update.step()
     compare_end(net, run)
@@ -185,10 +191,9 @@ def compare_end(net, run):
     state = net.state_dict()
     for name in run.shapes:
         if name.endswith(("running_mean", "running_var")):
-            assert away(run.end[name], state[name]) < 2e-3, name
+            assert away(run.end[name], state[name]) < 1e-3, name
     net.eval()
     with torch.no_grad():
         net.keeps = lambda name, x: x
-        logits = net(run.images)
-        loss = float(torch.nn.functional.cross_entropy(logits, run.labels))
+        loss = float(torch.nn.functional.cross_entropy(net(run.images), run.labels))
     assert run.evaluated[0] == pytest.approx(loss, rel=5e-3, abs=1e-3)

@@ -149,7 +149,8 @@ static int write_all(struct probe *p, const char *name, bool grads, struct err *
         if (grads ? tensor->role != ROLE_PARAM : !is_kept(tensor))
             continue;
         auto_free float *values = xcalloc(count, sizeof *values);
-        result = plan_read(p->plan, grads ? tensor->grad : t, values, count * sizeof *values, e);
+        result =
+            plan_read(p->plan, grads ? tensor->grad : t, values, count * sizeof *values, e);
         fwrite(values, sizeof *values, count, file);
     }
     fclose(file);
@@ -188,9 +189,7 @@ static int train(struct probe *p, struct err *e)
         result = plan_step(p->plan, &step, &values, e);
         if (result == 0 && i == 0)
             result = write_all(p, "grads.bin", true, e);
-        fprintf(file,
-                "%.9g %.9g\n",
-                (double)values.value[VALUE_LOSS],
+        fprintf(file, "%.9g %.9g\n", (double)values.value[VALUE_LOSS],
                 (double)values.value[VALUE_L2]);
     }
     fclose(file);
@@ -205,11 +204,8 @@ static int evaluate(struct probe *p, struct err *e)
     int result = plan_step(p->eval_plan, &step, &values, e);
 
     if (result == 0)
-        fprintf(file,
-                "%.9g %g %g\n",
-                (double)values.value[VALUE_LOSS],
-                (double)values.value[VALUE_TOP1],
-                (double)values.value[VALUE_TOP5]);
+        fprintf(file, "%.9g %g %g\n", (double)values.value[VALUE_LOSS],
+                (double)values.value[VALUE_TOP1], (double)values.value[VALUE_TOP5]);
     fclose(file);
     return result;
 }
@@ -233,9 +229,8 @@ int main(int argc, char **argv)
     struct probe p = {.backend = &backend_onednn};
 
     if (argc < 8) {
-        fprintf(
-            stderr,
-            "usage: train-probe MODEL DATASET BATCH SIZE STEPS RATE FOLDER [BACKEND]\n");
+        fprintf(stderr,
+                "usage: train-probe MODEL DATASET BATCH SIZE STEPS RATE FOLDER [BACKEND]\n");
         return 2;
     }
     par_init(1); /* two teams on a busy machine wait for each other more than they compute */

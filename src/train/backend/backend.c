@@ -22,12 +22,8 @@ int device_open(const struct backend_ops *ops,
                 struct err *e)
 {
     if (ops->abi != BACKEND_ABI)
-        return err_set(e,
-                       ERR_METHOD,
-                       "backend \"%s\" was built for interface %d, not %d",
-                       ops->name,
-                       ops->abi,
-                       (int)BACKEND_ABI);
+        return err_set(e, ERR_METHOD, "backend \"%s\" was built for interface %d, not %d",
+                       ops->name, ops->abi, (int)BACKEND_ABI);
     return ops->device_open(options, ret_device, e);
 }
 
@@ -64,10 +60,7 @@ int plan_run(struct plan *plan, const struct step *step, uint64_t *ret_ticket, s
     return head_of(plan)->ops->plan_run(plan, step, ret_ticket, e);
 }
 
-int plan_wait(struct plan *plan,
-              uint64_t ticket,
-              struct step_values *ret_values,
-              struct err *e)
+int plan_wait(struct plan *plan, uint64_t ticket, struct step_values *ret_values, struct err *e)
 {
     return head_of(plan)->ops->plan_wait(plan, ticket, ret_values, e);
 }
@@ -84,8 +77,8 @@ int plan_step(struct plan *plan,
     return plan_wait(plan, ticket, ret_values, e);
 }
 
-static int check_size(
-    const struct plan *plan, int tensor, size_t bytes, const char *verb, struct err *e)
+static int
+check_size(const struct plan *plan, int tensor, size_t bytes, const char *verb, struct err *e)
 {
     const struct graph *graph = head_of(plan)->graph;
 
@@ -95,13 +88,8 @@ static int check_size(
     const struct tensor *t = &graph->tensors[tensor];
     size_t each = t->dtype == DTYPE_U8 ? 1 : 4;
     if ((size_t)tensor_elements(t) * each != bytes)
-        return err_set(e,
-                       ERR_INVALID,
-                       "cannot %s \"%s\": it has %zu bytes, not %zu",
-                       verb,
-                       t->name,
-                       (size_t)tensor_elements(t) * each,
-                       bytes);
+        return err_set(e, ERR_INVALID, "cannot %s \"%s\": it has %zu bytes, not %zu", verb,
+                       t->name, (size_t)tensor_elements(t) * each, bytes);
     return 0;
 }
 
@@ -153,8 +141,8 @@ int precision_parse(const char *text, enum precision *ret_precision, struct err 
             *ret_precision = (enum precision)i;
             return 0;
         }
-    return err_set(
-        e, ERR_INVALID, "no precision is called \"%s\"; there are fp32 tf32 bf16 fp16", text);
+    return err_set(e, ERR_INVALID,
+                   "no precision is called \"%s\"; there are fp32 tf32 bf16 fp16", text);
 }
 
 const char *precision_name(enum precision precision)

@@ -140,12 +140,8 @@ static int borrow(struct store *store, int t, struct err *e)
     int there = graph_find(from->graph, tensor->name);
 
     if (there < 0 || tensor_elements(&from->graph->tensors[there]) != tensor_elements(tensor))
-        return err_set(e,
-                       ERR_INVALID,
-                       "\"%s\" of \"%s\" is not in \"%s\"",
-                       tensor->name,
-                       store->graph->name,
-                       from->graph->name);
+        return err_set(e, ERR_INVALID, "\"%s\" of \"%s\" is not in \"%s\"", tensor->name,
+                       store->graph->name, from->graph->name);
     if (tensor->role == ROLE_PARAM) {
         const struct store_param *param = &from->params[from->of_tensor[there]];
 
@@ -184,8 +180,7 @@ int store_init(struct store *store,
     list_params(store, counts);
     index_tensors(store);
     if (shared && graph->bucket_count)
-        return err_set(
-            e, ERR_METHOD, "\"%s\" is trained: it cannot share params", graph->name);
+        return err_set(e, ERR_METHOD, "\"%s\" is trained: it cannot share params", graph->name);
     if (shared)
         return borrow_all(store, e);
     own_states(store);

@@ -25,8 +25,8 @@ struct store {
     struct reducer *reducer;
     struct store_param *params; /* in order of buckets; of an eval graph, of tensors */
     int param_count;
-    int *of_tensor; /* of a param, its gradient or its slots: index into params, else -1 */
-    float **state;  /* by tensor: states that are no slots; else NULL */
+    int *of_tensor;   /* of a param, its gradient or its slots: index into params, else -1 */
+    float **state;    /* by tensor: states that are no slots; else NULL */
     uint64_t version; /* grows when masters change: kernels' copies are then old */
     const struct store *shared; /* whose masters these are; NULL = own */
     /* Of the step that runs: */

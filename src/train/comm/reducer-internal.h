@@ -27,7 +27,7 @@
 
 enum {
     REDUCER_MOST_BUCKETS = 4096,
-    REDUCER_STAGE_FLOATS = 64 << 10, /* 256 KiB: two of them and a peer's fit into any L2 */
+    REDUCER_STAGE_FLOATS = 16 << 10, /* 256 KiB: two of them and a peer's fit into any L2 */
     REDUCER_SMALL_FLOATS = 8 << 10,  /* below, everybody sums everything: one meeting less */
     REDUCER_LEAST_FLOATS = 4 << 10,  /* of a chunk: below, claiming costs more than summing */
     REDUCER_FEW_RANKS = 4,           /* so many meet without a gate */
@@ -129,10 +129,10 @@ void reducer_find(struct reducer *reducer, uint32_t chunk, struct reducer_piece 
 void reducer_mark_done(struct reducer *reducer, const struct reducer_piece *piece);
 float *reducer_arena_of(const struct reducer *reducer, int local);
 
-void *reducer_progress(void *reducer); /* the thread, on one host */
+void *reducer_progress(void *arg); /* the thread, on one host */
 
 int reducer_net_new(struct reducer *reducer, struct reducer_net **ret_net, struct err *e);
 void reducer_net_free(struct reducer_net *net);
-void *reducer_net_progress(void *reducer); /* the thread, with several hosts */
+void *reducer_net_progress(void *arg); /* the thread, with several hosts */
 
 #endif

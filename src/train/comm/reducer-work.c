@@ -141,7 +141,7 @@ void reducer_mark_done(struct reducer *reducer, const struct reducer_piece *piec
 
 static void sum_chunk(struct reducer *reducer, uint32_t chunk)
 {
-    struct reducer_piece piece;
+    struct reducer_piece piece = {0};
     float *all[GROUP_MOST];
     int ranks = reducer->comm->facts.local_ranks;
     int64_t begun = reducer_now_ns();

@@ -22,12 +22,8 @@ static int table(struct graph *g,
                  int64_t width,
                  float stddev)
 {
-    return graph_param(g,
-                       arena_printf(g->arena, "%s.%s.weight", name, part),
-                       2,
-                       (const int64_t[]){rows, width},
-                       init_normal(stddev),
-                       true);
+    return graph_param(g, arena_printf(g->arena, "%s.%s.weight", name, part), 2,
+                       (const int64_t[]){rows, width}, init_normal(stddev), true);
 }
 
 int graph_embed(struct graph *g,
@@ -39,9 +35,7 @@ int graph_embed(struct graph *g,
                 int64_t width,
                 float stddev)
 {
-    int in[5] = {ids,
-                 types,
-                 table(g, name, "word_embeddings", vocabulary, width, stddev),
+    int in[5] = {ids, types, table(g, name, "word_embeddings", vocabulary, width, stddev),
                  table(g, name, "position_embeddings", most_positions, width, stddev),
                  table(g, name, "token_type_embeddings", 2, width, stddev)};
 
@@ -56,10 +50,10 @@ int graph_layernorm(struct graph *g, const char *name, int x, float epsilon)
     if (x < 0)
         return -1;
     const int64_t width = g->tensors[x].dim[1];
-    in[1] = graph_param(
-        g, arena_printf(g->arena, "%s.weight", name), 1, &width, init_constant(1), false);
-    in[2] = graph_param(
-        g, arena_printf(g->arena, "%s.bias", name), 1, &width, init_constant(0), false);
+    in[1] = graph_param(g, arena_printf(g->arena, "%s.weight", name), 1, &width,
+                        init_constant(1), false);
+    in[2] = graph_param(g, arena_printf(g->arena, "%s.bias", name), 1, &width, init_constant(0),
+                        false);
     return named(g, name, graph_add_op(g, OP_LAYERNORM, &attrs, in, 3));
 }
 
@@ -75,8 +69,7 @@ int graph_attention(
     if (g->mode == GRAPH_TRAIN)
         attrs.attention.dropout = dropout;
     attrs.attention.stream = rng_stream(arena_printf(g->arena, "dropout/%s", name));
-    return named(
-        g, name, graph_add_op(g, OP_ATTENTION, &attrs, (const int[]){qkv, mask}, 2));
+    return named(g, name, graph_add_op(g, OP_ATTENTION, &attrs, (const int[]){qkv, mask}, 2));
 }
 
 int graph_gather_rows(struct graph *g, int x, int rows)
@@ -86,8 +79,7 @@ int graph_gather_rows(struct graph *g, int x, int rows)
     if (x < 0)
         return -1;
     attrs.gather.rows = g->tensors[x].dim[0];
-    return named(g,
-                 "gather",
+    return named(g, "gather",
                  graph_add_op(g, OP_GATHER_ROWS, &attrs, (const int[]){x, rows}, 2));
 }
 

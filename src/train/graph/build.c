@@ -98,8 +98,7 @@ static int layer_param(struct graph *g,
                        struct init init,
                        bool decays)
 {
-    return graph_param(
-        g, arena_printf(g->arena, "%s.%s", name, part), dims, dim, init, decays);
+    return graph_param(g, arena_printf(g->arena, "%s.%s", name, part), dims, dim, init, decays);
 }
 
 int graph_conv(struct graph *g,
@@ -145,8 +144,8 @@ int graph_linear(
 
     if (x < 0)
         return -1;
-    return graph_linear_tied(
-        g, name, x, layer_param(g, name, "weight", 2, dim, weight, true), has_bias);
+    return graph_linear_tied(g, name, x, layer_param(g, name, "weight", 2, dim, weight, true),
+                             has_bias);
 }
 
 int graph_bn(struct graph *g,
@@ -168,13 +167,10 @@ int graph_bn(struct graph *g,
         return -1;
     in[1] = layer_param(g, name, "weight", 1, &channels, init_constant(gamma), false);
     in[2] = layer_param(g, name, "bias", 1, &channels, init_constant(0), false);
-    in[3] = graph_state(g,
-                        arena_printf(g->arena, "%s.running_mean", name),
-                        1,
-                        &channels,
+    in[3] = graph_state(g, arena_printf(g->arena, "%s.running_mean", name), 1, &channels,
                         init_constant(0));
-    in[4] = graph_state(
-        g, arena_printf(g->arena, "%s.running_var", name), 1, &channels, init_constant(1));
+    in[4] = graph_state(g, arena_printf(g->arena, "%s.running_var", name), 1, &channels,
+                        init_constant(1));
     return layer(g, name, OP_BN, &attrs, in, 5);
 }
 
@@ -245,8 +241,8 @@ int graph_flatten(struct graph *g, int x)
 
     if (x < 0)
         return -1;
-    return graph_reshape(
-        g, x, 2, (const int64_t[]){of.dim[0], tensor_elements(&of) / of.dim[0]});
+    return graph_reshape(g, x, 2,
+                         (const int64_t[]){of.dim[0], tensor_elements(&of) / of.dim[0]});
 }
 
 int graph_reshape(struct graph *g, int x, int dims, const int64_t *dim)

@@ -46,7 +46,8 @@ static int weigh_losses(struct graph *graph)
         return 0;
     }
     if (root->kind != OP_WEIGHTED_SUM)
-        return graph_fail(graph, ERR_INVALID, "the loss comes from a %s", op_info(root->kind)->name);
+        return graph_fail(graph, ERR_INVALID, "the loss comes from a %s",
+                          op_info(root->kind)->name);
     for (int i = 0; i < root->in_count; i++) {
         struct op *part = &graph->ops[graph->tensors[root->in[i]].producer];
 
@@ -74,8 +75,7 @@ static int whole_of(struct graph *graph, struct parts *parts)
 static int add_part(struct graph *graph, struct parts *parts, int grad)
 {
     if (parts->count == MOST_PARTS)
-        return graph_fail(
-            graph, ERR_INVALID, "a value is used more than %d times", MOST_PARTS);
+        return graph_fail(graph, ERR_INVALID, "a value is used more than %d times", MOST_PARTS);
     parts->part[parts->count++] = grad;
     return 0;
 }
@@ -98,8 +98,8 @@ static int differentiate_op(struct graph *graph, int n, struct parts *parts)
     if (!has_dy || !parts[op.out[0]].is_wanted)
         return graph_check(graph, NULL);
     if (!op_info(op.kind)->differentiate)
-        return graph_fail(
-            graph, ERR_METHOD, "%s \"%s\" has no gradient", op_info(op.kind)->name, op.name);
+        return graph_fail(graph, ERR_METHOD, "%s \"%s\" has no gradient",
+                          op_info(op.kind)->name, op.name);
     for (int i = 0; i < op.in_count; i++)
         dx[i] = op.in[i] >= 0 && parts[op.in[i]].is_wanted ? -1 : GRAD_UNWANTED;
     if (op_info(op.kind)->differentiate(graph, n, dy, dx) < 0)
@@ -118,9 +118,7 @@ static int name_gradients(struct graph *graph, struct parts *parts, int tensors)
             continue;
         int grad = whole_of(graph, &parts[t]);
         if (grad < 0)
-            return graph_fail(graph,
-                              ERR_INVALID,
-                              "the loss does not depend on \"%s\"",
+            return graph_fail(graph, ERR_INVALID, "the loss does not depend on \"%s\"",
                               graph->tensors[t].name);
         struct tensor *of = &graph->tensors[grad];
         of->role = ROLE_GRAD;

@@ -14,7 +14,7 @@
 struct fuser {
     struct graph *graph;
     unsigned fusions;
-    int *readers; /* of each tensor */
+    int *readers;  /* of each tensor */
     bool *is_gone; /* of each op */
 };
 
@@ -137,7 +137,9 @@ static bool fuse_dropout_add(struct fuser *f, struct op *add)
 static bool fuse_linear_act(struct fuser *f, struct op *act)
 {
     struct op *linear = sole(f, act->in[0], OP_LINEAR);
-    enum act kind = act->kind == OP_RELU ? ACT_RELU : act->kind == OP_TANH ? ACT_TANH : ACT_GELU;
+    enum act kind = act->kind == OP_RELU   ? ACT_RELU
+                    : act->kind == OP_TANH ? ACT_TANH
+                                           : ACT_GELU;
 
     if (!linear || linear->attrs.linear.act != ACT_NONE)
         return false;

@@ -114,8 +114,8 @@ int grad_max_pool(struct graph *graph, int n, const int *dy, int *ret_dx)
 {
     struct op op = op_at(graph, n);
 
-    ret_dx[0] = first_of(
-        graph, OP_MAX_POOL_GRAD, (const int[]){dy[0], op.in[0], op.out[0]}, 3, n);
+    ret_dx[0] =
+        first_of(graph, OP_MAX_POOL_GRAD, (const int[]){dy[0], op.in[0], op.out[0]}, 3, n);
     return 0;
 }
 
@@ -179,8 +179,8 @@ int grad_xent(struct graph *graph, int n, const int *dy, int *ret_dx)
     (void)dy;
     attrs.xent.scales_by_loss = true;
 
-    int made = graph_add_grad(
-        graph, OP_XENT_GRAD, &attrs, (const int[]){op.out[3], op.in[1]}, 2, n);
+    int made =
+        graph_add_grad(graph, OP_XENT_GRAD, &attrs, (const int[]){op.out[3], op.in[1]}, 2, n);
     if (made < 0)
         return -1;
     ret_dx[0] = graph->ops[made].out[0];
@@ -190,8 +190,8 @@ int grad_xent(struct graph *graph, int n, const int *dy, int *ret_dx)
 int grad_embed(struct graph *graph, int n, const int *dy, int *ret_dx)
 {
     struct op op = op_at(graph, n);
-    int made = graph_add_grad(
-        graph, OP_EMBED_GRAD, &op.attrs, (const int[]){dy[0], op.in[0], op.in[1]}, 3, n);
+    int made = graph_add_grad(graph, OP_EMBED_GRAD, &op.attrs,
+                              (const int[]){dy[0], op.in[0], op.in[1]}, 3, n);
 
     if (made < 0)
         return -1;
@@ -204,12 +204,8 @@ int grad_layernorm(struct graph *graph, int n, const int *dy, int *ret_dx)
 {
     struct op op = op_at(graph, n);
     int x = op_in(&op, 3) >= 0 ? op.out[3] : op.in[0];
-    int made = graph_add_grad(graph,
-                              OP_LAYERNORM_GRAD,
-                              &op.attrs,
-                              (const int[]){dy[0], x, op.in[1], op.out[1], op.out[2]},
-                              5,
-                              n);
+    int made = graph_add_grad(graph, OP_LAYERNORM_GRAD, &op.attrs,
+                              (const int[]){dy[0], x, op.in[1], op.out[1], op.out[2]}, 5, n);
 
     if (made < 0)
         return -1;
@@ -224,12 +220,8 @@ int grad_attention(struct graph *graph, int n, const int *dy, int *ret_dx)
 {
     struct op op = op_at(graph, n);
 
-    ret_dx[0] =
-        first_of(graph,
-                 OP_ATTENTION_GRAD,
-                 (const int[]){dy[0], op.in[0], op.in[1], op.out[0], op.out[1]},
-                 5,
-                 n);
+    ret_dx[0] = first_of(graph, OP_ATTENTION_GRAD,
+                         (const int[]){dy[0], op.in[0], op.in[1], op.out[0], op.out[1]}, 5, n);
     return 0;
 }
 
@@ -237,7 +229,6 @@ int grad_gather_rows(struct graph *graph, int n, const int *dy, int *ret_dx)
 {
     struct op op = op_at(graph, n);
 
-    ret_dx[0] =
-        first_of(graph, OP_GATHER_ROWS_GRAD, (const int[]){dy[0], op.in[1]}, 2, n);
+    ret_dx[0] = first_of(graph, OP_GATHER_ROWS_GRAD, (const int[]){dy[0], op.in[1]}, 2, n);
     return 0;
 }

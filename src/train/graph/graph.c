@@ -86,8 +86,8 @@ int graph_add_tensor(struct graph *graph,
         return -1;
     for (int i = 0; i < dims; i++) {
         if (dim[i] < 1)
-            return graph_fail(
-                graph, ERR_INVALID, "\"%s\" has a side of %lld", name, (long long)dim[i]);
+            return graph_fail(graph, ERR_INVALID, "\"%s\" has a side of %lld", name,
+                              (long long)dim[i]);
         tensor.dim[i] = dim[i];
     }
     tensor.name = arena_strdup(graph->arena, name);
@@ -106,13 +106,8 @@ static int add_op(struct graph *graph, struct op *op)
         if (op->in[i] >= graph->tensor_count || (op->in[i] < 0 && i < info->least_in))
             return graph_fail(graph, ERR_INTERNAL, "%s: input %d is missing", info->name, i);
     if (op->in_count < info->least_in || op->in_count > info->most_in)
-        return graph_fail(graph,
-                          ERR_INTERNAL,
-                          "%s takes %d to %d inputs, not %d",
-                          info->name,
-                          info->least_in,
-                          info->most_in,
-                          op->in_count);
+        return graph_fail(graph, ERR_INTERNAL, "%s takes %d to %d inputs, not %d", info->name,
+                          info->least_in, info->most_in, op->in_count);
     if (info->infer(graph, op) < 0)
         return -1;
     graph->ops = grown(graph->ops, graph->op_count, sizeof *graph->ops);
@@ -120,11 +115,8 @@ static int add_op(struct graph *graph, struct op *op)
     return graph->op_count++;
 }
 
-static void fill_op(struct op *op,
-                    enum op_kind kind,
-                    const union op_attrs *attrs,
-                    const int *in,
-                    int in_count)
+static void fill_op(
+    struct op *op, enum op_kind kind, const union op_attrs *attrs, const int *in, int in_count)
 {
     *op = (struct op){.kind = kind, .name = "", .in_count = in_count, .forward = -1};
     if (attrs)
@@ -144,8 +136,7 @@ int graph_add_op(struct graph *graph,
     struct op op;
 
     if (in_count > OP_MOST_IN)
-        return graph_fail(
-            graph, ERR_INVALID, "%s of %d inputs", op_info(kind)->name, in_count);
+        return graph_fail(graph, ERR_INVALID, "%s of %d inputs", op_info(kind)->name, in_count);
     fill_op(&op, kind, attrs, in, in_count);
     return add_op(graph, &op);
 }

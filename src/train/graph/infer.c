@@ -18,8 +18,8 @@ static const char *shape_text(const struct tensor *t, char *text, size_t size)
     int len = snprintf(text, size, "%s", t->dims ? "" : "scalar");
 
     for (int i = 0; i < t->dims && len < (int)size; i++)
-        len += snprintf(
-            text + len, size - (size_t)len, "%s%lld", i ? "x" : "", (long long)t->dim[i]);
+        len += snprintf(text + len, size - (size_t)len, "%s%lld", i ? "x" : "",
+                        (long long)t->dim[i]);
     return text;
 }
 
@@ -28,13 +28,8 @@ static int bad_shape(struct graph *graph, const struct op *op, int slot, const c
     struct tensor t = in_of(graph, op, slot);
     char text[96];
 
-    return graph_fail(graph,
-                      ERR_INVALID,
-                      "%s of \"%s\" (%s): %s",
-                      op_info(op->kind)->name,
-                      t.name,
-                      shape_text(&t, text, sizeof text),
-                      why);
+    return graph_fail(graph, ERR_INVALID, "%s of \"%s\" (%s): %s", op_info(op->kind)->name,
+                      t.name, shape_text(&t, text, sizeof text), why);
 }
 
 int infer_image(struct graph *graph, struct op *op)
@@ -43,10 +38,7 @@ int infer_image(struct graph *graph, struct op *op)
 
     if (x.dims != 4 || x.dim[3] > 4)
         return bad_shape(graph, op, 0, "images are N H W C with at most 4 channels");
-    return op_output(graph,
-                     op,
-                     ROLE_ACTIVATION,
-                     4,
+    return op_output(graph, op, ROLE_ACTIVATION, 4,
                      (const int64_t[]){x.dim[0], x.dim[3], x.dim[1], x.dim[2]});
 }
 
@@ -86,8 +78,7 @@ int infer_linear(struct graph *graph, struct op *op)
 
     if (x.dims != 2 || w.dims != 2 || x.dim[1] != w.dim[1])
         return bad_shape(graph, op, 0, "the weight does not fit");
-    return op_output(
-        graph, op, ROLE_ACTIVATION, 2, (const int64_t[]){x.dim[0], w.dim[0]});
+    return op_output(graph, op, ROLE_ACTIVATION, 2, (const int64_t[]){x.dim[0], w.dim[0]});
 }
 
 int infer_bn(struct graph *graph, struct op *op)
@@ -200,10 +191,7 @@ int infer_embed(struct graph *graph, struct op *op)
     if (ids.dims != 2 || word.dims != 2 || position.dims != 2 || position.dim[0] < ids.dim[1] ||
         position.dim[1] != word.dim[1])
         return bad_shape(graph, op, 0, "the tables do not fit, or the sequence is too long");
-    return op_output(graph,
-                     op,
-                     ROLE_ACTIVATION,
-                     2,
+    return op_output(graph, op, ROLE_ACTIVATION, 2,
                      (const int64_t[]){ids.dim[0] * ids.dim[1], word.dim[1]});
 }
 
@@ -230,16 +218,10 @@ int infer_attention(struct graph *graph, struct op *op)
     if (qkv.dims != 2 || mask.dims != 2 || heads < 1 || qkv.dim[1] % (3 * heads) ||
         qkv.dim[0] != mask.dim[0] * mask.dim[1])
         return bad_shape(graph, op, 0, "needs N*T 3D, a mask N T, and heads that divide D");
-    if (op_output(graph,
-                  op,
-                  ROLE_ACTIVATION,
-                  2,
+    if (op_output(graph, op, ROLE_ACTIVATION, 2,
                   (const int64_t[]){qkv.dim[0], qkv.dim[1] / 3}) < 0)
         return -1;
-    return op_output(graph,
-                     op,
-                     ROLE_EXACT,
-                     3,
+    return op_output(graph, op, ROLE_EXACT, 3,
                      (const int64_t[]){mask.dim[0], heads, mask.dim[1]});
 }
 
@@ -249,8 +231,7 @@ int infer_gather_rows(struct graph *graph, struct op *op)
 
     if (x.dims != 2 || rows.dims != 1)
         return bad_shape(graph, op, 0, "needs M D and a list of rows");
-    return op_output(
-        graph, op, ROLE_ACTIVATION, 2, (const int64_t[]){rows.dim[0], x.dim[1]});
+    return op_output(graph, op, ROLE_ACTIVATION, 2, (const int64_t[]){rows.dim[0], x.dim[1]});
 }
 
 int infer_weighted_sum(struct graph *graph, struct op *op)

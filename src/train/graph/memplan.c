@@ -112,8 +112,8 @@ static int gather(const struct memplan_item *items, int count, size_t align, str
     for (int i = 0; i < count; i++)
         if (items[i].shares < 0) {
             index[i] = places;
-            ret[places++] = (struct place){
-                .first = items[i].first, .last = items[i].last, .item = i};
+            ret[places++] =
+                (struct place){.first = items[i].first, .last = items[i].last, .item = i};
         }
     for (int i = 0; i < count; i++)
         widen(&ret[index[root_of(items, i)]], &items[i]);
@@ -122,10 +122,7 @@ static int gather(const struct memplan_item *items, int count, size_t align, str
     return places;
 }
 
-void memplan_make(struct memplan_item *items,
-                  int count,
-                  size_t align,
-                  struct memplan *ret_plan)
+void memplan_make(struct memplan_item *items, int count, size_t align, struct memplan *ret_plan)
 {
     auto_free struct place *places = xcalloc((size_t)count + 1, sizeof *places);
     int n = gather(items, count, align, places);

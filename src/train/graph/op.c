@@ -72,19 +72,13 @@ static int64_t windows(int64_t size, int before, int after, int64_t covers, int 
 
 int64_t window_out_h(const struct window *window, int64_t h)
 {
-    return windows(h,
-                   window->top,
-                   window->bottom,
-                   reach(window->r, window->dilation_h),
+    return windows(h, window->top, window->bottom, reach(window->r, window->dilation_h),
                    window->stride_h);
 }
 
 int64_t window_out_w(const struct window *window, int64_t w)
 {
-    return windows(w,
-                   window->left,
-                   window->right,
-                   reach(window->s, window->dilation_w),
+    return windows(w, window->left, window->right, reach(window->s, window->dilation_w),
                    window->stride_w);
 }
 
@@ -101,14 +95,8 @@ static void pad_same(int64_t size, int64_t covers, int stride, int *ret_before, 
 
 void window_pad_same(struct window *window, int64_t h, int64_t w)
 {
-    pad_same(h,
-             reach(window->r, window->dilation_h),
-             window->stride_h,
-             &window->top,
+    pad_same(h, reach(window->r, window->dilation_h), window->stride_h, &window->top,
              &window->bottom);
-    pad_same(w,
-             reach(window->s, window->dilation_w),
-             window->stride_w,
-             &window->left,
+    pad_same(w, reach(window->s, window->dilation_w), window->stride_w, &window->left,
              &window->right);
 }

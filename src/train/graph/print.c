@@ -70,9 +70,7 @@ static void print_attrs(const struct op *op, struct str *out)
         break;
     case OP_BN:
     case OP_BN_GRAD:
-        str_addf(out,
-                 "%s%s",
-                 op->attrs.bn.has_relu ? " relu" : "",
+        str_addf(out, "%s%s", op->attrs.bn.has_relu ? " relu" : "",
                  op->attrs.bn.is_frozen ? " frozen" : "");
         break;
     case OP_MAX_POOL:

@@ -59,17 +59,9 @@ static void add_scale(struct graph *graph)
 
     if (optim->loss_scale == 1 && !optim->has_dynamic_scale)
         return;
-    int scale = graph_add_tensor(graph,
-                                 "optimizer.loss_scale",
-                                 ROLE_STATE,
-                                 DTYPE_F32,
-                                 1,
+    int scale = graph_add_tensor(graph, "optimizer.loss_scale", ROLE_STATE, DTYPE_F32, 1,
                                  (const int64_t[]){1});
-    int good = graph_add_tensor(graph,
-                                "optimizer.good_steps",
-                                ROLE_STATE,
-                                DTYPE_F32,
-                                1,
+    int good = graph_add_tensor(graph, "optimizer.good_steps", ROLE_STATE, DTYPE_F32, 1,
                                 (const int64_t[]){1});
     graph->tensors[scale].init = (struct init){INIT_CONSTANT, optim->loss_scale};
     graph->tensors[good].init = (struct init){INIT_CONSTANT, 0};
@@ -85,10 +77,10 @@ static void add_slots(struct graph *graph)
     for (int t = 0; t < tensors; t++)
         for (int s = 0; s < info->slots && graph->tensors[t].role == ROLE_PARAM; s++) {
             struct tensor param = graph->tensors[t];
-            char *name = arena_printf(
-                graph->arena, "optimizer.%s.%s", info->slot_names[s], param.name);
-            int slot = graph_add_tensor(
-                graph, name, ROLE_STATE, DTYPE_F32, param.dims, param.dim);
+            char *name =
+                arena_printf(graph->arena, "optimizer.%s.%s", info->slot_names[s], param.name);
+            int slot =
+                graph_add_tensor(graph, name, ROLE_STATE, DTYPE_F32, param.dims, param.dim);
 
             graph->tensors[slot].param = t;
             graph->tensors[slot].init = (struct init){INIT_CONSTANT, info->slot_begins[s]};

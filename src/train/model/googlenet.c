@@ -8,19 +8,19 @@
 
 static int one_by_one(struct graph *g, const char *scope, const char *name, int x, int64_t k)
 {
-    return layer_conv_relu(
-        g, name_in(g, scope, name), x, &(struct kernel){k, 1, 1, 1, PAD_SAME});
+    return layer_conv_relu(g, name_in(g, scope, name), x,
+                           &(struct kernel){k, 1, 1, 1, PAD_SAME});
 }
 
 static int square(struct graph *g, const char *scope, const char *name, int x, int64_t k, int r)
 {
-    return layer_conv_relu(
-        g, name_in(g, scope, name), x, &(struct kernel){k, r, r, 1, PAD_SAME});
+    return layer_conv_relu(g, name_in(g, scope, name), x,
+                           &(struct kernel){k, r, r, 1, PAD_SAME});
 }
 
 struct module {
-    const char *name;   /* NULL: a pool */
-    int64_t k[6]; /* 1x1; 1x1, 3x3; 1x1, 5x5; after the pool */
+    const char *name; /* NULL: a pool */
+    int64_t k[6];     /* 1x1; 1x1, 3x3; 1x1, 5x5; after the pool */
 };
 
 static int module(struct graph *g, const struct module *m, int x)

@@ -33,11 +33,8 @@ static int chain(struct graph *g, const char *scope, const struct link *links, i
 }
 
 #define CHAIN(g, scope, x, ...)                                                                \
-    chain(g,                                                                                   \
-          scope,                                                                               \
-          (const struct link[]){__VA_ARGS__},                                                  \
-          (int)ARRAY_SIZE(((const struct link[]){__VA_ARGS__})),                               \
-          x)
+    chain(g, scope, (const struct link[]){__VA_ARGS__},                                        \
+          (int)ARRAY_SIZE(((const struct link[]){__VA_ARGS__})), x)
 
 static int pooled(struct graph *g, const char *scope, int x, int64_t k)
 {
@@ -52,11 +49,7 @@ static int module_a(struct graph *g, const char *scope, int x, int64_t pool)
 
     y[0] = CHAIN(g, scope, x, {"branch1x1", 64, 1, 1, 1});
     y[1] = CHAIN(g, scope, x, {"branch5x5_1", 48, 1, 1, 1}, {"branch5x5_2", 64, 5, 5, 1});
-    y[2] = CHAIN(g,
-                 scope,
-                 x,
-                 {"branch3x3dbl_1", 64, 1, 1, 1},
-                 {"branch3x3dbl_2", 96, 3, 3, 1},
+    y[2] = CHAIN(g, scope, x, {"branch3x3dbl_1", 64, 1, 1, 1}, {"branch3x3dbl_2", 96, 3, 3, 1},
                  {"branch3x3dbl_3", 96, 3, 3, 1});
     y[3] = pooled(g, scope, x, pool);
     return graph_concat(g, y, 4);
@@ -67,11 +60,7 @@ static int module_b(struct graph *g, const char *scope, int x)
     int y[3];
 
     y[0] = CHAIN(g, scope, x, {"branch3x3", 384, 3, 3, 2});
-    y[1] = CHAIN(g,
-                 scope,
-                 x,
-                 {"branch3x3dbl_1", 64, 1, 1, 1},
-                 {"branch3x3dbl_2", 96, 3, 3, 1},
+    y[1] = CHAIN(g, scope, x, {"branch3x3dbl_1", 64, 1, 1, 1}, {"branch3x3dbl_2", 96, 3, 3, 1},
                  {"branch3x3dbl_3", 96, 3, 3, 2});
     y[2] = layer_max_pool(g, x, 3, 2, PAD_VALID);
     return graph_concat(g, y, 3);
@@ -82,19 +71,10 @@ static int module_c(struct graph *g, const char *scope, int x, int64_t n)
     int y[4];
 
     y[0] = CHAIN(g, scope, x, {"branch1x1", 192, 1, 1, 1});
-    y[1] = CHAIN(g,
-                 scope,
-                 x,
-                 {"branch7x7_1", n, 1, 1, 1},
-                 {"branch7x7_2", n, 1, 7, 1},
+    y[1] = CHAIN(g, scope, x, {"branch7x7_1", n, 1, 1, 1}, {"branch7x7_2", n, 1, 7, 1},
                  {"branch7x7_3", 192, 7, 1, 1});
-    y[2] = CHAIN(g,
-                 scope,
-                 x,
-                 {"branch7x7dbl_1", n, 1, 1, 1},
-                 {"branch7x7dbl_2", n, 7, 1, 1},
-                 {"branch7x7dbl_3", n, 1, 7, 1},
-                 {"branch7x7dbl_4", n, 7, 1, 1},
+    y[2] = CHAIN(g, scope, x, {"branch7x7dbl_1", n, 1, 1, 1}, {"branch7x7dbl_2", n, 7, 1, 1},
+                 {"branch7x7dbl_3", n, 1, 7, 1}, {"branch7x7dbl_4", n, 7, 1, 1},
                  {"branch7x7dbl_5", 192, 1, 7, 1});
     y[3] = pooled(g, scope, x, 192);
     return graph_concat(g, y, 4);
@@ -105,13 +85,8 @@ static int module_d(struct graph *g, const char *scope, int x)
     int y[3];
 
     y[0] = CHAIN(g, scope, x, {"branch3x3_1", 192, 1, 1, 1}, {"branch3x3_2", 320, 3, 3, 2});
-    y[1] = CHAIN(g,
-                 scope,
-                 x,
-                 {"branch7x7x3_1", 192, 1, 1, 1},
-                 {"branch7x7x3_2", 192, 1, 7, 1},
-                 {"branch7x7x3_3", 192, 7, 1, 1},
-                 {"branch7x7x3_4", 192, 3, 3, 2});
+    y[1] = CHAIN(g, scope, x, {"branch7x7x3_1", 192, 1, 1, 1}, {"branch7x7x3_2", 192, 1, 7, 1},
+                 {"branch7x7x3_3", 192, 7, 1, 1}, {"branch7x7x3_4", 192, 3, 3, 2});
     y[2] = layer_max_pool(g, x, 3, 2, PAD_VALID);
     return graph_concat(g, y, 3);
 }
@@ -124,12 +99,12 @@ static int module_e(struct graph *g, const char *scope, int x, bool pools_max)
     stem = CHAIN(g, scope, x, {"branch3x3_1", 384, 1, 1, 1});
     y[1] = CHAIN(g, scope, stem, {"branch3x3_2a", 384, 1, 3, 1});
     y[2] = CHAIN(g, scope, stem, {"branch3x3_2b", 384, 3, 1, 1});
-    stem = CHAIN(
-        g, scope, x, {"branch3x3dbl_1", 448, 1, 1, 1}, {"branch3x3dbl_2", 384, 3, 3, 1});
+    stem =
+        CHAIN(g, scope, x, {"branch3x3dbl_1", 448, 1, 1, 1}, {"branch3x3dbl_2", 384, 3, 3, 1});
     y[3] = CHAIN(g, scope, stem, {"branch3x3dbl_3a", 384, 1, 3, 1});
     y[4] = CHAIN(g, scope, stem, {"branch3x3dbl_3b", 384, 3, 1, 1});
-    stem = pools_max ? layer_max_pool(g, x, 3, 1, PAD_SAME)
-                     : layer_avg_pool(g, x, 3, 1, PAD_SAME);
+    stem =
+        pools_max ? layer_max_pool(g, x, 3, 1, PAD_SAME) : layer_avg_pool(g, x, 3, 1, PAD_SAME);
     y[5] = CHAIN(g, scope, stem, {"branch_pool", 192, 1, 1, 1});
     return graph_concat(g, y, 6);
 }

@@ -32,10 +32,7 @@ int net_begin(struct graph *g, const struct model *model, const struct model_opt
     int64_t height = o->height > 0 ? o->height : model->image_size;
     int64_t width = o->width > 0 ? o->width : model->image_size;
     int64_t channels = o->channels > 0 ? o->channels : own_channels(model);
-    int images = graph_input(g,
-                             "images",
-                             o->image_type,
-                             4,
+    int images = graph_input(g, "images", o->image_type, 4,
                              (const int64_t[]){o->batch, height, width, channels});
 
     graph_input(g, "labels", DTYPE_I32, 1, (const int64_t[]){o->batch});
@@ -70,21 +67,16 @@ static struct window window_of(const struct graph *g, int x, const struct kernel
     return w;
 }
 
-int layer_conv(struct graph *g, const char *name, int x, const struct kernel *kernel, bool has_bias)
+int layer_conv(
+    struct graph *g, const char *name, int x, const struct kernel *kernel, bool has_bias)
 {
     struct window window = window_of(g, x, kernel);
 
     if (x < 0)
         return -1;
-    return graph_conv(
-        g,
-        name,
-        x,
-        kernel->k,
-        &window,
-        1,
-        init_variance_scaling(g->tensors[x].dim[1] * kernel->r * kernel->s),
-        has_bias);
+    return graph_conv(g, name, x, kernel->k, &window, 1,
+                      init_variance_scaling(g->tensors[x].dim[1] * kernel->r * kernel->s),
+                      has_bias);
 }
 
 int layer_conv_relu(struct graph *g, const char *name, int x, const struct kernel *kernel)

@@ -33,7 +33,8 @@ int net_begin(struct graph *g, const struct model *model, const struct model_opt
 /* The last layer, and the loss. */
 void net_end(struct graph *g, const char *name, int x, const struct model_options *o);
 
-int layer_conv(struct graph *g, const char *name, int x, const struct kernel *kernel, bool has_bias);
+int layer_conv(
+    struct graph *g, const char *name, int x, const struct kernel *kernel, bool has_bias);
 /* With bias and relu. */
 int layer_conv_relu(struct graph *g, const char *name, int x, const struct kernel *kernel);
 int layer_bn(struct graph *g, const char *name, int x, const struct bn_spec *bn, bool has_relu);
@@ -59,7 +60,9 @@ void build_lenet(struct graph *g, const struct model *model, const struct model_
 void build_alexnet(struct graph *g, const struct model *model, const struct model_options *o);
 void build_vgg(struct graph *g, const struct model *model, const struct model_options *o);
 void build_googlenet(struct graph *g, const struct model *model, const struct model_options *o);
-void build_inception3(struct graph *g, const struct model *model, const struct model_options *o);
+void build_inception3(struct graph *g,
+                      const struct model *model,
+                      const struct model_options *o);
 void build_resnet(struct graph *g, const struct model *model, const struct model_options *o);
 void build_resnet_cifar(struct graph *g,
                         const struct model *model,

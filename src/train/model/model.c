@@ -19,16 +19,8 @@
     }
 
 static const struct model table[] = {
-    {"trivial",
-     "imagenet",
-     "three linear layers, for trying things out",
-     227,
-     32,
-     0.005,
-     false,
-     build_trivial,
-     0,
-     0},
+    {"trivial", "imagenet", "three linear layers, for trying things out", 227, 32, 0.005, false,
+     build_trivial, 0, 0},
     {"trivial", "cifar10", "likewise", 32, 32, 0.005, false, build_trivial, 0, 0},
     {"trivial", "mnist", "likewise", 28, 32, 0.005, false, build_trivial, 0, 0},
     {"lenet", "mnist", "LeNet-5 for digits", 28, 32, 0.005, false, build_lenet, 0, 0},
@@ -80,12 +72,8 @@ static int none_for_dataset(const char *name, const char *dataset, struct err *e
     for (const struct model *m = table; m->name; m++)
         if (str_equal(m->name, name))
             str_addf(&has, " %s", m->dataset);
-    return err_set(e,
-                   ERR_NOT_FOUND,
-                   "model \"%s\" is not made for dataset \"%s\", but for:%s",
-                   name,
-                   dataset,
-                   str_text(&has));
+    return err_set(e, ERR_NOT_FOUND, "model \"%s\" is not made for dataset \"%s\", but for:%s",
+                   name, dataset, str_text(&has));
 }
 
 static const char *nearest(const char *name)
@@ -114,10 +102,7 @@ int model_find(const char *name,
     }
     if (is_known)
         return none_for_dataset(name, dataset, e);
-    return err_set(e,
-                   ERR_NOT_FOUND,
-                   "no model is called \"%s\"; did you mean \"%s\"?",
-                   name,
+    return err_set(e, ERR_NOT_FOUND, "no model is called \"%s\"; did you mean \"%s\"?", name,
                    nearest(name));
 }
 

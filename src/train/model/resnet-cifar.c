@@ -18,10 +18,11 @@ static int shortcut(struct graph *g, int x, int64_t width, int stride)
     return graph_pad_channels(g, layer_avg_pool(g, x, 1, stride, PAD_VALID), pad, pad);
 }
 
-static int conv(struct graph *g, const char *scope, const char *name, int x, int64_t k, int stride)
+static int
+conv(struct graph *g, const char *scope, const char *name, int x, int64_t k, int stride)
 {
-    return layer_conv(
-        g, name_in(g, scope, name), x, &(struct kernel){k, 3, 3, stride, PAD_SAME}, false);
+    return layer_conv(g, name_in(g, scope, name), x,
+                      &(struct kernel){k, 3, 3, stride, PAD_SAME}, false);
 }
 
 static int bn(struct graph *g, const char *scope, const char *name, int x, bool has_relu)
@@ -29,7 +30,8 @@ static int bn(struct graph *g, const char *scope, const char *name, int x, bool 
     return layer_bn(g, name_in(g, scope, name), x, &norm, has_relu);
 }
 
-static int block(struct graph *g, const char *scope, int x, int64_t width, int stride, bool is_v2)
+static int
+block(struct graph *g, const char *scope, int x, int64_t width, int stride, bool is_v2)
 {
     int side = shortcut(g, x, width, stride), y = x;
 
@@ -55,12 +57,8 @@ void build_resnet_cifar(struct graph *g,
     x = layer_bn(g, "bn1", x, &norm, is_v2);
     for (int number = 1; number <= 3; number++)
         for (int i = 0; i < blocks; i++)
-            x = block(g,
-                      layer_name(g, number, i),
-                      x,
-                      16 << (number - 1),
-                      i == 0 && number > 1 ? 2 : 1,
-                      is_v2);
+            x = block(g, layer_name(g, number, i), x, 16 << (number - 1),
+                      i == 0 && number > 1 ? 2 : 1, is_v2);
     if (is_v2)
         x = layer_bn(g, "bn_last", x, &norm, true);
     net_end(g, "fc", graph_global_pool(g, x), o);

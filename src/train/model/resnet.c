@@ -14,11 +14,8 @@ static const struct shape {
     bool has_bottleneck;
     int blocks[4];
 } shapes[] = {
-    {18, false, {2, 2, 2, 2}},
-    {34, false, {3, 4, 6, 3}},
-    {50, true, {3, 4, 6, 3}},
-    {101, true, {3, 4, 23, 3}},
-    {152, true, {3, 8, 36, 3}},
+    {18, false, {2, 2, 2, 2}},  {34, false, {3, 4, 6, 3}},  {50, true, {3, 4, 6, 3}},
+    {101, true, {3, 4, 23, 3}}, {152, true, {3, 8, 36, 3}},
 };
 
 struct block {
@@ -34,7 +31,8 @@ static int64_t depth_of(const struct block *b)
     return b->has_bottleneck ? 4 * b->width : b->width;
 }
 
-static int conv(struct graph *g, const struct block *b, const char *name, int x, struct kernel k)
+static int
+conv(struct graph *g, const struct block *b, const char *name, int x, struct kernel k)
 {
     return layer_conv(g, name_in(g, b->name, name), x, &k, false);
 }
@@ -52,10 +50,7 @@ static int shortcut(struct graph *g, const struct block *b, int x, int from)
     if (g->tensors[x].dim[1] == depth_of(b) && b->stride == 1)
         return x;
 
-    int y = conv(g,
-                 b,
-                 "downsample.0",
-                 from,
+    int y = conv(g, b, "downsample.0", from,
                  (struct kernel){depth_of(b), 1, 1, b->stride, PAD_RESNET});
     return b->version == 2 ? y : bn(g, b, "downsample.1", y, false);
 }
@@ -66,16 +61,10 @@ static int block_v1(struct graph *g, const struct block *b, int x)
     int side = shortcut(g, b, x, x), y = x;
 
     if (b->has_bottleneck) {
-        y = conv(g,
-                 b,
-                 "conv1",
-                 y,
+        y = conv(g, b, "conv1", y,
                  (struct kernel){b->width, 1, 1, is_first ? b->stride : 1, PAD_RESNET});
         y = bn(g, b, "bn1", y, true);
-        y = conv(g,
-                 b,
-                 "conv2",
-                 y,
+        y = conv(g, b, "conv2", y,
                  (struct kernel){b->width, 3, 3, is_first ? 1 : b->stride, PAD_RESNET});
         y = bn(g, b, "bn2", y, true);
         y = conv(g, b, "conv3", y, (struct kernel){depth_of(b), 1, 1, 1, PAD_RESNET});
@@ -108,7 +97,8 @@ static int block_v2(struct graph *g, const struct block *b, int x)
     return graph_add(g, side, y);
 }
 
-static int group(struct graph *g, const struct model *model, const struct shape *s, int number, int x)
+static int
+group(struct graph *g, const struct model *model, const struct shape *s, int number, int x)
 {
     struct block b = {.version = model->version,
                       .has_bottleneck = s->has_bottleneck,

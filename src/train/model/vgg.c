@@ -31,9 +31,7 @@ void build_vgg(struct graph *g, const struct model *model, const struct model_op
 
     for (int group = 0; group < 5; group++) {
         for (int i = 0; i < convs[group]; i++, number += 2)
-            x = layer_conv_relu(g,
-                                name_number(g, "features", number),
-                                x,
+            x = layer_conv_relu(g, name_number(g, "features", number), x,
                                 &(struct kernel){channels[group], 3, 3, 1, PAD_SAME});
         x = layer_max_pool(g, x, 2, 2, PAD_VALID);
         number++;

@@ -67,44 +67,52 @@ static int parse_ranks(const char *text, int *ret_ranks, struct err *e)
     return 0;
 }
 
-/* "--name value" or "--name=value"; NULL when the word is another option. */
-static const char *value_of(const char *name, int count, char *const words[], int *at)
+/* Is this word the option?  "--name value" or "--name=value"; a missing value is empty. */
+static bool
+takes(const char *name, int count, char *const words[], int *at, const char **ret_value)
 {
     size_t len = strlen(name);
+    const char *word = words[*at];
 
-    if (str_starts(words[*at], name) && words[*at][len] == '=')
-        return words[*at] + len + 1;
-    if (!str_equal(words[*at], name))
-        return NULL;
-    if (*at + 1 >= count)
-        return "";
-    return words[++*at];
+    if (str_starts(word, name) && word[len] == '=') {
+        *ret_value = word + len + 1;
+        return true;
+    }
+    if (!str_equal(word, name))
+        return false;
+    *ret_value = *at + 1 < count ? words[++*at] : "";
+    return true;
+}
+
+static int parse_word(int count, char *const words[], int *at, struct options *o, struct err *e)
+{
+    const char *ranks = NULL;
+
+    if (str_equal(words[*at], "--help")) {
+        o->wants_help = true;
+        return 0;
+    }
+    if (takes("--max-ranks", count, words, at, &ranks))
+        return parse_ranks(ranks, &o->max_ranks, e);
+    if (takes("--network", count, words, at, &o->network) ||
+        takes("--json", count, words, at, &o->json))
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "scale: \"%.60s\" is not understood; flags of the run come after --",
+                   words[*at]);
 }
 
 static int parse(int count, char *const words[], struct options *o, struct err *e)
 {
     *o = (struct options){.network = "25gbe"};
     for (int i = 0; i < count; i++) {
-        const char *value;
-
         if (str_equal(words[i], "--")) {
             o->flags = words + i + 1;
             o->flag_count = count - i - 1;
             return 0;
         }
-        if (str_equal(words[i], "--help"))
-            o->wants_help = true;
-        else if ((value = value_of("--max-ranks", count, words, &i))) {
-            if (parse_ranks(value, &o->max_ranks, e) < 0)
-                return -1;
-        } else if ((value = value_of("--network", count, words, &i)))
-            o->network = value;
-        else if ((value = value_of("--json", count, words, &i)))
-            o->json = value;
-        else
-            return err_set(e, ERR_INVALID,
-                           "scale: \"%.60s\" is not understood; flags of the run come after --",
-                           words[i]);
+        if (parse_word(count, words, &i, o, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -197,13 +205,8 @@ static const char *model_of(const struct options *o)
 {
     const char *model = o->flag_count > 0 ? "trivial" : "resnet50";
 
-    for (int i = 0; i < o->flag_count; i++) {
-        int at = i;
-        const char *value = value_of("--model", o->flag_count, o->flags, &at);
-
-        if (value)
-            model = value;
-    }
+    for (int i = 0; i < o->flag_count; i++)
+        takes("--model", o->flag_count, o->flags, &i, &model);
     return model;
 }
 

@@ -28,7 +28,7 @@ static float *floats(const struct place *place)
 CLONES static void relu(float *to, const float *x, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        to[i] = x[i] > 0 ? x[i] : 0;
+        to[i] = x[i] < 0 ? 0 : x[i]; /* a NaN stays one */
 }
 
 CLONES static void relu_grad(float *to, const float *dy, const float *y, int64_t count)

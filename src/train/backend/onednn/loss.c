@@ -40,7 +40,8 @@ static double log_sum_of(const struct xent_work *w, const float *x)
 }
 
 /* Loss and rank of a row.  A label's equals do not push it back; a NaN does. */
-static void judge(const struct xent_work *w, const float *x, int32_t label, double log_sum, float *ret)
+static void
+judge(const struct xent_work *w, const float *x, int32_t label, double log_sum, float *ret)
 {
     double smoothing = (double)w->attrs.smoothing, all = 0;
     int64_t above = 0;

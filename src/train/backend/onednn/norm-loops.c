@@ -1,7 +1,9 @@
 /* norm-loops.c - see norm-loops.h.
  *
- * Each loop is written once with the block as a constant, so that the compiler keeps a block in
- * registers, and once for any block.
+ * The loops go over vectors of sixteen floats, which the compiler cuts to what the machine has:
+ * a block of sixteen channels is one, of a block of eight it is two pixels (`wide` repeats what
+ * belongs to channels, `fold` adds the two up).  Other blocks come from small or odd layers and
+ * are done one by one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/backend/onednn/norm-loops.h"
@@ -11,50 +13,106 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-    WIDE = 16,  /* floats of a block with AVX-512 */
-    NARROW = 8, /* ... with AVX2 */
-    LANES = 4,  /* sums kept side by side: additions take four cycles */
+    WIDE = 16,
+    NARROW = 8,
 };
+
+typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t bits __attribute__((vector_size(64)));
+
+INLINE vec load(const float *from)
+{
+    return *(const vec *)from;
+}
+
+INLINE void store(float *to, vec value)
+{
+    *(vec *)to = value;
+}
+
+INLINE vec wide(const float *channels, int64_t block)
+{
+    vec v;
+
+    for (int i = 0; i < WIDE; i++)
+        v[i] = channels[i & (block - 1)];
+    return v;
+}
+
+INLINE void fold(float *channels, vec v, int64_t block)
+{
+    for (int64_t i = 0; i < block; i++)
+        channels[i] = block == WIDE ? v[i] : v[i] + v[i + NARROW];
+}
+
+INLINE vec only_where(vec value, bits mask)
+{
+    return (vec)((bits)value & mask);
+}
+
+/* Leaves a NaN a NaN, so that a loss shows it. */
+INLINE vec relu(vec value)
+{
+    return only_where(value, ~(bits)(value < (vec){0}));
+}
+
+static bool is_vectors(const struct norm_plane *p)
+{
+    return p->block == WIDE || (p->block == NARROW && p->pixels % 2 == 0);
+}
+
+static int64_t floats_of(const struct norm_plane *p)
+{
+    return p->pixels * p->block;
+}
+
+/* Four sums side by side: an addition takes four cycles. */
+INLINE vec sum_of(const float *x, int64_t floats)
+{
+    vec a = {0}, b = {0}, c = {0}, d = {0};
+    int64_t i = 0;
+
+    for (; i + 4 * WIDE <= floats; i += 4 * WIDE) {
+        a += load(x + i);
+        b += load(x + i + WIDE);
+        c += load(x + i + 2 * WIDE);
+        d += load(x + i + 3 * WIDE);
+    }
+    for (; i < floats; i += WIDE)
+        a += load(x + i);
+    return (a + b) + (c + d);
+}
+
+INLINE vec squares_of(const float *x, int64_t floats, vec mean)
+{
+    vec a = {0}, b = {0}, c = {0}, d = {0};
+    int64_t i = 0;
+
+    for (; i + 4 * WIDE <= floats; i += 4 * WIDE) {
+        vec w = load(x + i) - mean, y = load(x + i + WIDE) - mean;
+        vec z = load(x + i + 2 * WIDE) - mean, u = load(x + i + 3 * WIDE) - mean;
+
+        a += w * w;
+        b += y * y;
+        c += z * z;
+        d += u * u;
+    }
+    for (; i < floats; i += WIDE) {
+        vec w = load(x + i) - mean;
+
+        a += w * w;
+    }
+    return (a + b) + (c + d);
+}
 
 INLINE void moments(const struct norm_plane *p, int64_t block)
 {
-    float sums[LANES][WIDE] = {{0}};
-    float mean[WIDE];
-    int64_t pixels = p->pixels;
-    const float *x = p->x;
-
-    for (int64_t j = 0; j + LANES <= pixels; j += LANES)
-        for (int l = 0; l < LANES; l++)
-            for (int64_t i = 0; i < block; i++)
-                sums[l][i] += x[(j + l) * block + i];
-    for (int64_t j = pixels / LANES * LANES; j < pixels; j++)
-        for (int64_t i = 0; i < block; i++)
-            sums[0][i] += x[j * block + i];
+    fold(p->sum, sum_of(p->x, floats_of(p)), block);
     for (int64_t i = 0; i < block; i++)
-        mean[i] = ((sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i])) / (float)pixels;
-    for (int l = 0; l < LANES; l++)
-        for (int64_t i = 0; i < block; i++)
-            sums[l][i] = 0;
-    for (int64_t j = 0; j + LANES <= pixels; j += LANES)
-        for (int l = 0; l < LANES; l++)
-            for (int64_t i = 0; i < block; i++) {
-                float away = x[(j + l) * block + i] - mean[i];
-
-                sums[l][i] += away * away;
-            }
-    for (int64_t j = pixels / LANES * LANES; j < pixels; j++)
-        for (int64_t i = 0; i < block; i++) {
-            float away = x[j * block + i] - mean[i];
-
-            sums[0][i] += away * away;
-        }
-    for (int64_t i = 0; i < block; i++) {
-        p->sum[i] = mean[i];
-        p->square[i] = (sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]);
-    }
+        p->sum[i] /= (float)p->pixels;
+    fold(p->square, squares_of(p->x, floats_of(p), wide(p->sum, block)), block);
 }
 
-/* Any block: channel by channel. */
 static void moments_any(const struct norm_plane *p)
 {
     for (int64_t i = 0; i < p->block; i++) {
@@ -75,28 +133,27 @@ static void moments_any(const struct norm_plane *p)
 
 CLONES void norm_moments(const struct norm_plane *p)
 {
-    if (p->block == WIDE)
-        moments(p, WIDE);
-    else if (p->block == NARROW)
-        moments(p, NARROW);
-    else
+    if (!is_vectors(p))
         moments_any(p);
+    else if (p->block == WIDE)
+        moments(p, WIDE);
+    else
+        moments(p, NARROW);
 }
 
 INLINE void apply(const struct norm_plane *p, int64_t block, bool has_add, bool has_relu)
 {
-    const float *restrict x = p->x, *restrict add = p->add;
-    const float *restrict scale = p->scale, *restrict shift = p->shift;
-    float *restrict y = p->to;
+    vec scale = wide(p->scale, block), shift = wide(p->shift, block);
+    const float *x = p->x, *add = p->add;
+    float *y = p->to;
 
-    for (int64_t j = 0; j < p->pixels; j++)
-        for (int64_t i = 0; i < block; i++) {
-            float value = x[j * block + i] * scale[i] + shift[i];
+    for (int64_t i = 0; i < floats_of(p); i += WIDE) {
+        vec value = load(x + i) * scale + shift;
 
-            if (has_add)
-                value += add[j * block + i];
-            y[j * block + i] = has_relu && !(value > 0) ? 0 : value;
-        }
+        if (has_add)
+            value += load(add + i);
+        store(y + i, has_relu ? relu(value) : value);
+    }
 }
 
 INLINE void apply_block(const struct norm_plane *p, int64_t block)
@@ -111,51 +168,74 @@ INLINE void apply_block(const struct norm_plane *p, int64_t block)
         apply(p, block, false, false);
 }
 
-CLONES void norm_apply(const struct norm_plane *p)
+static void apply_any(const struct norm_plane *p)
 {
-    if (p->block == WIDE)
-        apply_block(p, WIDE);
-    else if (p->block == NARROW)
-        apply_block(p, NARROW);
-    else
-        apply_block(p, p->block);
+    for (int64_t at = 0; at < floats_of(p); at++) {
+        float value = p->x[at] * p->scale[at % p->block] + p->shift[at % p->block];
+
+        if (p->add)
+            value += p->add[at];
+        p->to[at] = p->has_relu && value < 0 ? 0 : value;
+    }
 }
 
-/* One pixel's gradient behind the mask. */
-INLINE float masked(const struct norm_plane *p, enum norm_mask mask, float d, int64_t at, int64_t i)
+CLONES void norm_apply(const struct norm_plane *p)
 {
-    if (mask == NORM_MASK_AGAIN)
-        return p->x[at] * p->scale[i] + p->shift[i] > 0 ? d : 0;
-    if (mask == NORM_MASK_Y)
-        return p->y[at] > 0 ? d : 0;
+    if (!is_vectors(p))
+        apply_any(p);
+    else if (p->block == WIDE)
+        apply_block(p, WIDE);
+    else
+        apply_block(p, NARROW);
+}
+
+/* What is needed to mask a gradient, in registers. */
+struct masking {
+    enum norm_mask kind;
+    vec scale, shift;
+};
+
+INLINE struct masking masking_of(const struct norm_plane *p, enum norm_mask kind, int64_t block)
+{
+    struct masking m = {.kind = kind};
+
+    if (kind == NORM_MASK_AGAIN) {
+        m.scale = wide(p->scale, block);
+        m.shift = wide(p->shift, block);
+    }
+    return m;
+}
+
+INLINE vec masked(const struct masking *m, vec d, vec x, const float *y)
+{
+    if (m->kind == NORM_MASK_AGAIN)
+        return only_where(d, (bits)(x * m->scale + m->shift > (vec){0}));
+    if (m->kind == NORM_MASK_Y)
+        return only_where(d, (bits)(load(y) > (vec){0}));
     return d;
 }
 
 INLINE void sums(
-    const struct norm_plane *p, int64_t block, enum norm_mask mask, bool has_two, bool has_dadd)
+    const struct norm_plane *p, int64_t block, enum norm_mask kind, bool has_two, bool has_dadd)
 {
-    float sum[2][WIDE] = {{0}}, dot[2][WIDE] = {{0}};
-    const float *x = p->x, *dy = p->dy, *dy2 = p->dy2;
-    float *dadd = p->dadd;
-    float mean[WIDE];
+    struct masking m = masking_of(p, kind, block);
+    vec mean = wide(p->mean, block);
+    vec sum = {0}, dot = {0};
+    int64_t floats = floats_of(p);
 
-    for (int64_t i = 0; i < block; i++)
-        mean[i] = p->mean[i];
-    for (int64_t j = 0; j < p->pixels; j++)
-#pragma GCC ivdep
-        for (int64_t i = 0; i < block; i++) {
-            int64_t at = j * block + i;
-            float d = masked(p, mask, has_two ? dy[at] + dy2[at] : dy[at], at, i);
+    for (int64_t i = 0; i < floats; i += WIDE) {
+        vec d = load(p->dy + i), x = load(p->x + i);
 
-            if (has_dadd)
-                dadd[at] = d;
-            sum[0][i] += d;
-            dot[0][i] += d * (x[at] - mean[i]);
-        }
-    for (int64_t i = 0; i < block; i++) {
-        p->sum[i] = sum[0][i] + sum[1][i];
-        p->square[i] = dot[0][i] + dot[1][i];
+        if (has_two)
+            d += load(p->dy2 + i);
+        d = masked(&m, d, x, p->y + i);
+        if (has_dadd)
+            store(p->dadd + i, d);
+        sum += d;
+        dot += d * (x - mean);
     }
+    fold(p->sum, sum, block);
+    fold(p->square, dot, block);
 }
 
 INLINE void sums_block(const struct norm_plane *p, int64_t block)
@@ -166,8 +246,21 @@ INLINE void sums_block(const struct norm_plane *p, int64_t block)
         sums(p, block, NORM_MASK_Y, true, true);
     else if (p->mask == NORM_MASK_Y)
         sums(p, block, NORM_MASK_Y, false, true);
+    else if (p->dadd)
+        sums(p, block, NORM_MASK_NONE, false, true);
     else
-        sums(p, block, NORM_MASK_NONE, false, p->dadd != NULL);
+        sums(p, block, NORM_MASK_NONE, false, false);
+}
+
+static float masked_one(const struct norm_plane *p, float d, int64_t at)
+{
+    int64_t c = at % p->block;
+
+    if (p->mask == NORM_MASK_AGAIN)
+        return p->x[at] * p->scale[c] + p->shift[c] > 0 ? d : 0;
+    if (p->mask == NORM_MASK_Y)
+        return p->y[at] > 0 ? d : 0;
+    return d;
 }
 
 static void sums_any(const struct norm_plane *p)
@@ -177,7 +270,7 @@ static void sums_any(const struct norm_plane *p)
 
         for (int64_t j = 0; j < p->pixels; j++) {
             int64_t at = j * p->block + i;
-            float d = masked(p, p->mask, p->dy2 ? p->dy[at] + p->dy2[at] : p->dy[at], at, i);
+            float d = masked_one(p, p->dy2 ? p->dy[at] + p->dy2[at] : p->dy[at], at);
 
             if (p->dadd)
                 p->dadd[at] = d;
@@ -191,28 +284,36 @@ static void sums_any(const struct norm_plane *p)
 
 CLONES void norm_sums(const struct norm_plane *p)
 {
-    if (p->block == WIDE)
-        sums_block(p, WIDE);
-    else if (p->block == NARROW)
-        sums_block(p, NARROW);
-    else
+    if (!is_vectors(p))
         sums_any(p);
+    else if (p->block == WIDE)
+        sums_block(p, WIDE);
+    else
+        sums_block(p, NARROW);
 }
 
-INLINE void grad(const struct norm_plane *p, int64_t block, enum norm_mask mask)
+INLINE void grad(const struct norm_plane *p, int64_t block, enum norm_mask kind)
 {
-    const float *x = p->x, *dy = p->dy;
-    const float *a = p->a, *b = p->b, *c = p->c;
+    struct masking m = masking_of(p, kind, block);
+    vec a = wide(p->a, block), b = wide(p->b, block), c = wide(p->c, block);
+    const float *dy = p->dy, *from = p->x;
     float *dx = p->to;
 
-    for (int64_t j = 0; j < p->pixels; j++)
-#pragma GCC ivdep
-        for (int64_t i = 0; i < block; i++) {
-            int64_t at = j * block + i;
-            float d = masked(p, mask, dy[at], at, i);
+    for (int64_t i = 0; i < floats_of(p); i += WIDE) {
+        vec x = load(from + i);
+        vec d = masked(&m, load(dy + i), x, NULL);
 
-            dx[at] = a[i] * d + (b[i] * x[at] + c[i]);
-        }
+        store(dx + i, a * d + (b * x + c));
+    }
+}
+
+static void grad_any(const struct norm_plane *p)
+{
+    for (int64_t at = 0; at < floats_of(p); at++) {
+        int64_t c = at % p->block;
+
+        p->to[at] = p->a[c] * masked_one(p, p->dy[at], at) + (p->b[c] * p->x[at] + p->c[c]);
+    }
 }
 
 INLINE void grad_block(const struct norm_plane *p, int64_t block)
@@ -225,10 +326,10 @@ INLINE void grad_block(const struct norm_plane *p, int64_t block)
 
 CLONES void norm_grad(const struct norm_plane *p)
 {
-    if (p->block == WIDE)
+    if (!is_vectors(p))
+        grad_any(p);
+    else if (p->block == WIDE)
         grad_block(p, WIDE);
-    else if (p->block == NARROW)
-        grad_block(p, NARROW);
     else
-        grad_block(p, p->block);
+        grad_block(p, NARROW);
 }

@@ -20,10 +20,10 @@ enum norm_mask {
 
 struct norm_plane {
     int64_t pixels, block;
-    const float *x, *y, *add; /* y: of NORM_MASK_Y */
-    const float *dy, *dy2;    /* dy2: to be added to dy; or NULL */
-    float *to;                /* y forward; dx backward */
-    float *dadd;              /* the masked gradient, or NULL */
+    const float *x, *y, *add;   /* y: of NORM_MASK_Y */
+    const float *dy, *dy2;      /* dy2: to be added to dy; or NULL */
+    float *to;                  /* y forward; dx backward */
+    float *dadd;                /* the masked gradient, or NULL */
     const float *scale, *shift; /* by channel of the block: y = scale x + shift */
     const float *mean;
     const float *a, *b, *c; /* dx = a d + b x + c */

@@ -20,9 +20,9 @@ struct bn_work {
     struct place *gamma, *beta, *mean, *inv_std, *dgamma, *dbeta;
     float *running_mean, *running_var; /* set when memory is laid out */
     int running[2];                    /* tensors */
-    struct place *parts; /* N blocks 2 block: results of planes */
-    struct place *line;  /* 2 C forward: scale, shift; 3 C backward: a, b, c */
-    struct place *kept;  /* backward: the forward's line */
+    struct place *parts;               /* N blocks 2 block: results of planes */
+    struct place *line;                /* 2 C forward: scale, shift; 3 C backward: a, b, c */
+    struct place *kept;                /* backward: the forward's line */
 };
 
 static float *floats(const struct place *place)
@@ -105,8 +105,7 @@ static void join_moments(const struct bn_work *w, int64_t c, double *ret_mean, d
     for (int64_t n = 0; n < w->form.n; n++) {
         double away = (double)*part_at(w, n, c) - mean;
 
-        square += (double)part_at(w, n, c)[w->form.block] +
-                  (double)w->form.plane * away * away;
+        square += (double)part_at(w, n, c)[w->form.block] + (double)w->form.plane * away * away;
     }
     *ret_mean = mean;
     *ret_var = square / (double)(w->form.n * w->form.plane);
@@ -148,9 +147,7 @@ static void learn_channels(void *arg, int64_t from, int64_t to)
 static void frozen_channels(const struct bn_work *w)
 {
     for (int64_t c = 0; c < w->form.channels; c++)
-        set_line(w,
-                 c,
-                 (double)w->running_mean[c],
+        set_line(w, c, (double)w->running_mean[c],
                  1 / sqrt((double)w->running_var[c] + (double)w->attrs.epsilon));
 }
 
@@ -287,7 +284,8 @@ static void run_bn_grad(struct onednn_plan *p, const struct action *a)
 }
 
 /* The gradient that comes in: one tensor, or the two of a SUM that is done here. */
-static int take_dy(struct onednn_plan *p, int n, struct bn_work *w, int ret_over[2], struct err *e)
+static int
+take_dy(struct onednn_plan *p, int n, struct bn_work *w, int ret_over[2], struct err *e)
 {
     const struct op *op = &p->head.graph->ops[n];
     int sum = p->joined[n];

@@ -32,7 +32,8 @@ static struct place *copy_of(const struct onednn_plan *p, int t, const dnnl_memo
     return NULL;
 }
 
-struct place *param_in(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, struct err *e)
+struct place *
+param_in(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, struct err *e)
 {
     struct place *master = put_param(p, t, md), *place = copy_of(p, t, md);
     dnnl_primitive_desc_t pd;
@@ -46,8 +47,8 @@ struct place *param_in(struct onednn_plan *p, int t, const dnnl_memory_desc_t *m
     if (shim_reorder(p->engine, &master->md, md, &pd, e) < 0)
         return NULL;
     if ((p->copy_count & (p->copy_count - 1)) == 0)
-        p->copies = xreallocarray(
-            p->copies, p->copy_count ? (size_t)p->copy_count * 2 : 1, sizeof *p->copies);
+        p->copies = xreallocarray(p->copies, p->copy_count ? (size_t)p->copy_count * 2 : 1,
+                                  sizeof *p->copies);
     copy = &p->copies[p->copy_count++];
     *copy = (struct copy){.param = t, .place = scratch(p, md, -1)};
     p->copies_bytes += (copy->place->bytes + 63) & ~(size_t)63;
@@ -180,9 +181,7 @@ int onednn_plan_read(struct plan *plan, int tensor, void *values, size_t bytes, 
 
     (void)bytes;
     if (!from)
-        return err_set(e,
-                       ERR_METHOD,
-                       "\"%s\" is not kept: its memory is used again",
+        return err_set(e, ERR_METHOD, "\"%s\" is not kept: its memory is used again",
                        tensor_of(p, tensor)->name);
     dense = dense_like(&md);
     return move(p, &md, from, &dense, values, e);
@@ -198,8 +197,7 @@ int onednn_plan_write(
 
     (void)bytes;
     if (!to || (role != ROLE_PARAM && role != ROLE_STATE))
-        return err_set(
-            e, ERR_METHOD, "\"%s\" cannot be written", tensor_of(p, tensor)->name);
+        return err_set(e, ERR_METHOD, "\"%s\" cannot be written", tensor_of(p, tensor)->name);
     dense = dense_like(&md);
     if (move(p, &dense, values, &md, to, e) < 0)
         return -1;
@@ -218,8 +216,7 @@ int params_begin(struct onednn_plan *p, struct err *e)
 
         if (tensor->role != ROLE_PARAM && tensor->role != ROLE_STATE)
             continue;
-        auto_free float *values =
-            xcalloc((size_t)tensor_elements(tensor), sizeof *values);
+        auto_free float *values = xcalloc((size_t)tensor_elements(tensor), sizeof *values);
         void *to = find(p, t, &md);
         graph_initial(graph, t, p->options.init_seed, values);
         dense = dense_like(&md);

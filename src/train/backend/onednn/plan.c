@@ -43,8 +43,8 @@ static bool is_planned(const struct tensor *t)
     return t->role == ROLE_ACTIVATION || t->role == ROLE_EXACT;
 }
 
-struct place *put_over(
-    struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int over, int n)
+struct place *
+put_over(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int over, int n)
 {
     struct place *place = &p->places[t];
     int shares = over >= 0 && p->last_read[over] <= n ? p->places[over].item : -1;
@@ -97,8 +97,8 @@ struct place *scratch_floats(struct onednn_plan *p, int64_t floats, int n)
     return scratch(p, &md, n);
 }
 
-struct place *in_layout(
-    struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int n, struct err *e)
+struct place *
+in_layout(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int n, struct err *e)
 {
     struct place *from = touch(p, t, n), *to;
 
@@ -122,10 +122,8 @@ struct action *add_action(struct onednn_plan *p, int n, action_fn *run, size_t w
 }
 
 /* All scratchpads are one piece of memory: primitives run one after another. */
-static int add_scratchpad(struct onednn_plan *p,
-                          struct action *a,
-                          dnnl_primitive_desc_t pd,
-                          struct err *e)
+static int
+add_scratchpad(struct onednn_plan *p, struct action *a, dnnl_primitive_desc_t pd, struct err *e)
 {
     dnnl_memory_desc_t md = shim_query(pd, dnnl_query_scratchpad_md);
     dnnl_memory_t memory;
@@ -135,17 +133,14 @@ static int add_scratchpad(struct onednn_plan *p,
     if (bytes == 0)
         return 0;
     if (p->options.workspace_cap && bytes > p->options.workspace_cap)
-        return err_set(e,
-                       ERR_TOO_LARGE,
-                       "\"%s\" needs %zu bytes of scratch memory, the limit is %zu",
-                       a->label,
-                       bytes,
-                       p->options.workspace_cap);
+        return err_set(e, ERR_TOO_LARGE,
+                       "\"%s\" needs %zu bytes of scratch memory, the limit is %zu", a->label,
+                       bytes, p->options.workspace_cap);
     status = dnnl_memory_create(&memory, &md, p->engine, DNNL_MEMORY_NONE);
     if (status != dnnl_success)
         return shim_fail(e, status, "scratch memory");
-    p->scratches = (dnnl_memory_t *)grown(
-        (void *)p->scratches, p->scratch_count, sizeof(dnnl_memory_t));
+    p->scratches =
+        (dnnl_memory_t *)grown((void *)p->scratches, p->scratch_count, sizeof(dnnl_memory_t));
     p->scratches[p->scratch_count++] = memory;
     if (bytes > p->scratch_bytes)
         p->scratch_bytes = bytes;
@@ -153,8 +148,8 @@ static int add_scratchpad(struct onednn_plan *p,
     return 0;
 }
 
-struct action *add_primitive(
-    struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, bool keep, struct err *e)
+struct action *
+add_primitive(struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, bool keep, struct err *e)
 {
     struct action *a = add_action(p, n, NULL, 0);
     dnnl_status_t status = dnnl_primitive_create(&a->primitive, pd);

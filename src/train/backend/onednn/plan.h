@@ -66,9 +66,9 @@ struct onednn_plan {
     dnnl_primitive_desc_t *descs; /* by op: of forward products and pools, as hints */
     struct place **workspaces;    /* by op: what a forward op keeps for its gradient */
     int *last_read;               /* by tensor: the last op that reads it here */
-    int *joined; /* by op: of a BN_GRAD, the SUM that it does itself; else -1 */
+    int *joined;   /* by op: of a BN_GRAD, the SUM that it does itself; else -1 */
     bool *is_done; /* by op: another op does it */
-    int reorders; /* of activations, in one step */
+    int reorders;  /* of activations, in one step */
     struct store store;
     const struct onednn_plan *shares;
     uint64_t copied_version;
@@ -80,7 +80,7 @@ struct onednn_plan {
     void *copies_block;
     size_t copies_bytes;
     struct memplan memory;
-    const void **fed; /* by tensor */
+    const void **fed;        /* by tensor */
     const struct step *step; /* while one runs */
     struct err error;        /* of an action of the step that runs */
     struct step_values values;
@@ -117,8 +117,8 @@ struct place *touch(struct onednn_plan *p, int t, int n);
 /* Give an output its layout. */
 struct place *put(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int n);
 /* ... in the memory of input `over` where nobody needs that any more. */
-struct place *put_over(
-    struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int over, int n);
+struct place *
+put_over(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int over, int n);
 /* The layout of a value that its gradient takes as well. */
 const dnnl_memory_desc_t *layout_of(const struct onednn_plan *p, int t);
 /* Scratch of op n, or a workspace that lives longer when it is touched later. */
@@ -126,23 +126,30 @@ struct place *scratch(struct onednn_plan *p, const dnnl_memory_desc_t *md, int n
 struct place *scratch_floats(struct onednn_plan *p, int64_t floats, int n);
 void touch_place(struct onednn_plan *p, struct place *place, int n);
 /* Tensor t in this layout: itself, or a reordered copy. */
-struct place *in_layout(
-    struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int n, struct err *e);
+struct place *
+in_layout(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, int n, struct err *e);
 
 /* Actions. */
 struct action *add_action(struct onednn_plan *p, int n, action_fn *run, size_t work_bytes);
 /* A primitive; destroys pd unless keep.  NULL after an error. */
-struct action *add_primitive(
-    struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, bool keep, struct err *e);
+struct action *
+add_primitive(struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, bool keep, struct err *e);
 void add_arg(struct action *a, int arg, struct place *place);
 int add_reorder(
     struct onednn_plan *p, int n, struct place *from, struct place *to, struct err *e);
+
+/* make.c: the passes, in this order. */
+void plan_find_last_reads(struct onednn_plan *p);
+void plan_join_sums(struct onednn_plan *p);
+int plan_ops(struct onednn_plan *p, struct err *e);
+int plan_lay_out(struct onednn_plan *p, struct err *e);
 
 /* params.c */
 /* A param's master gets this layout unless it has one; returns it. */
 struct place *put_param(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md);
 /* A param in the layout that a kernel wants: the master itself or a copy. */
-struct place *param_in(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, struct err *e);
+struct place *
+param_in(struct onednn_plan *p, int t, const dnnl_memory_desc_t *md, struct err *e);
 int add_refresh(struct onednn_plan *p, int n, int bucket, struct err *e);
 int refresh_all(struct onednn_plan *p, struct err *e);
 int params_begin(struct onednn_plan *p, struct err *e);

@@ -16,14 +16,8 @@ int plan_pool(struct onednn_plan *p, int n, struct err *e)
     struct action *a;
 
     if (shim_same_form(&x->md, tensor_of(p, op->out[0])->dim, &y, e) < 0 ||
-        shim_pool_forward(p->engine,
-                          &op->attrs.pool,
-                          is_max(op),
-                          p->head.graph->backward_end > 0,
-                          &x->md,
-                          &y,
-                          &p->descs[n],
-                          e) < 0)
+        shim_pool_forward(p->engine, &op->attrs.pool, is_max(op),
+                          p->head.graph->backward_end > 0, &x->md, &y, &p->descs[n], e) < 0)
         return -1;
     a = add_primitive(p, n, p->descs[n], true, e);
     if (!a)
@@ -49,14 +43,8 @@ int plan_pool_grad(struct onednn_plan *p, int n, struct err *e)
     dnnl_primitive_desc_t pd;
     struct action *a;
 
-    if (!dy || shim_pool_backward(p->engine,
-                                  &op->attrs.pool,
-                                  is_max(op),
-                                  as_x,
-                                  as_y,
-                                  p->descs[op->forward],
-                                  &pd,
-                                  e) < 0)
+    if (!dy || shim_pool_backward(p->engine, &op->attrs.pool, is_max(op), as_x, as_y,
+                                  p->descs[op->forward], &pd, e) < 0)
         return -1;
     a = add_primitive(p, n, pd, false, e);
     if (!a)

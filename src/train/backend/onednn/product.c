@@ -63,11 +63,8 @@ static struct linear_shape linear_shape(const struct onednn_plan *p, int n)
                                  .is_training = trains(p)};
 }
 
-static int gradient_desc(struct onednn_plan *p,
-                         int n,
-                         bool is_conv,
-                         dnnl_primitive_desc_t *ret_pd,
-                         struct err *e)
+static int gradient_desc(
+    struct onednn_plan *p, int n, bool is_conv, dnnl_primitive_desc_t *ret_pd, struct err *e)
 {
     dnnl_primitive_desc_t hint = p->descs[forward_of(p, n)];
     int weight = op_of(p, forward_of(p, n))->in[1];
@@ -187,7 +184,8 @@ int plan_conv_data(struct onednn_plan *p, int n, struct err *e)
     return add_data_grad(p, n, pd, e);
 }
 
-static int add_weight_grad(struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, struct err *e)
+static int
+add_weight_grad(struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, struct err *e)
 {
     const struct op *op = op_of(p, n);
     dnnl_memory_desc_t dy_md = shim_query(pd, dnnl_query_diff_dst_md);

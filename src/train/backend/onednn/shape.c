@@ -43,9 +43,9 @@ static void image_of(void *arg, int64_t from, int64_t to)
             float value = 0;
 
             if (c < w->form.channels)
-                value = (w->dtype == DTYPE_U8 ? (float)bytes[x] : values[x]) *
-                            w->attrs.scale[c] +
-                        w->attrs.shift[c];
+                value =
+                    (w->dtype == DTYPE_U8 ? (float)bytes[x] : values[x]) * w->attrs.scale[c] +
+                    w->attrs.shift[c];
             y[at(&w->form, i / w->form.plane, c, i % w->form.plane)] = value;
         }
 }
@@ -126,19 +126,16 @@ static void copy_picture(const struct channels *w, int64_t n)
     int64_t blocks = (w->count + w->to.block - 1) / w->to.block;
 
     if (w->clears)
-        memset(to + at(&w->to, n, 0, 0),
-               0,
+        memset(to + at(&w->to, n, 0, 0), 0,
                (size_t)(w->to.blocks * w->to.plane * w->to.block) * sizeof *to);
     if (is_whole(w)) {
-        memcpy(to + at(&w->to, n, w->to_first, 0),
-               from + at(&w->from, n, w->from_first, 0),
+        memcpy(to + at(&w->to, n, w->to_first, 0), from + at(&w->from, n, w->from_first, 0),
                (size_t)(blocks * w->to.plane * w->to.block) * sizeof *to);
         return;
     }
     for (int64_t c = 0; c < w->count; c++)
         for (int64_t i = 0; i < w->to.plane; i++)
-            to[at(&w->to, n, w->to_first + c, i)] =
-                from[at(&w->from, n, w->from_first + c, i)];
+            to[at(&w->to, n, w->to_first + c, i)] = from[at(&w->from, n, w->from_first + c, i)];
 }
 
 static void copy_pictures(void *arg, int64_t from, int64_t to)
@@ -155,10 +152,8 @@ static void run_channels(struct onednn_plan *p, const struct action *a)
     par_for(w->to.n, 1, copy_pictures, a->work);
 }
 
-static int add_channels(struct onednn_plan *p,
-                        int n,
-                        const struct channels *what,
-                        struct err *e)
+static int
+add_channels(struct onednn_plan *p, int n, const struct channels *what, struct err *e)
 {
     struct channels *w = add_action(p, n, run_channels, sizeof *w)->work;
 
@@ -201,12 +196,11 @@ int plan_concat_grad(struct onednn_plan *p, int n, struct err *e)
     int64_t first = 0;
 
     for (int i = 0; i < op->out_count; i++) {
-        struct channels w = {
-            .to_place = put(p, op->out[i], layout_of(p, forward->in[i]), n),
-            .from_place = from,
-            .from_first = first,
-            .count = tensor_of(p, op->out[i])->dim[1],
-            .clears = true};
+        struct channels w = {.to_place = put(p, op->out[i], layout_of(p, forward->in[i]), n),
+                             .from_place = from,
+                             .from_first = first,
+                             .count = tensor_of(p, op->out[i])->dim[1],
+                             .clears = true};
 
         first += w.count;
         if (add_channels(p, n, &w, e) < 0)
@@ -233,12 +227,12 @@ int plan_pad(struct onednn_plan *p, int n, struct err *e)
 int plan_pad_grad(struct onednn_plan *p, int n, struct err *e)
 {
     const struct op *op = op_of(p, n);
-    struct channels w = {
-        .to_place = put(p, op->out[0], layout_of(p, op_of(p, op->forward)->in[0]), n),
-        .from_place = touch(p, op->in[0], n),
-        .from_first = op->attrs.pad.before,
-        .count = tensor_of(p, op->out[0])->dim[1],
-        .clears = true};
+    struct channels w = {.to_place =
+                             put(p, op->out[0], layout_of(p, op_of(p, op->forward)->in[0]), n),
+                         .from_place = touch(p, op->in[0], n),
+                         .from_first = op->attrs.pad.before,
+                         .count = tensor_of(p, op->out[0])->dim[1],
+                         .clears = true};
 
     return add_channels(p, n, &w, e);
 }
@@ -270,7 +264,8 @@ static bool is_dense(const dnnl_memory_desc_t *md)
            form.channels % form.block == 0;
 }
 
-static void add_move(struct onednn_plan *p, int n, struct place *from, int to, const dnnl_memory_desc_t *md)
+static void
+add_move(struct onednn_plan *p, int n, struct place *from, int to, const dnnl_memory_desc_t *md)
 {
     const struct op *op = op_of(p, n);
     struct place *place = put_over(p, to, md, op->in[0], n);
@@ -284,7 +279,8 @@ static void add_move(struct onednn_plan *p, int n, struct place *from, int to, c
 
 /* oneDNN reorders between equal shapes: the dense side is taken as the other one's shape, which
  * are the same floats. */
-static struct place *as_shape(struct onednn_plan *p, struct place *place, const dnnl_memory_desc_t *like)
+static struct place *
+as_shape(struct onednn_plan *p, struct place *place, const dnnl_memory_desc_t *like)
 {
     struct place *view = scratch(p, like, -1);
 

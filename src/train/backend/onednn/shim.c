@@ -17,8 +17,8 @@ int shim_fail(struct err *e, dnnl_status_t status, const char *what)
 
 static dnnl_format_tag_t dense_tag(int dims)
 {
-    static const dnnl_format_tag_t tags[] = {
-        dnnl_a, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
+    static const dnnl_format_tag_t tags[] = {dnnl_a,   dnnl_a,    dnnl_ab,
+                                             dnnl_abc, dnnl_abcd, dnnl_abcde};
 
     return tags[dims];
 }
@@ -76,7 +76,8 @@ int shim_blocked(const dnnl_memory_desc_t *md, struct blocked *ret_form, struct 
     static const struct {
         dnnl_format_tag_t tag;
         int block; /* 0 = C */
-    } forms[] = {{dnnl_nChw16c, 16}, {dnnl_nChw8c, 8}, {dnnl_nChw4c, 4}, {dnnl_nchw, 1}, {dnnl_nhwc, 0}};
+    } forms[] = {
+        {dnnl_nChw16c, 16}, {dnnl_nChw8c, 8}, {dnnl_nChw4c, 4}, {dnnl_nchw, 1}, {dnnl_nhwc, 0}};
 
     for (size_t i = 0; md->ndims == 4 && i < sizeof forms / sizeof *forms; i++)
         if (has_tag(md, forms[i].tag)) {
@@ -109,17 +110,10 @@ void shim_describe(const dnnl_memory_desc_t *md, char *text, size_t size)
 
     text[0] = '\0';
     for (int i = 0; i < md->ndims && len < size; i++)
-        len += (size_t)snprintf(text + len,
-                                size - len,
-                                "%s%lld:%lld",
-                                i ? "," : "",
-                                (long long)md->dims[i],
-                                (long long)b->strides[i]);
+        len += (size_t)snprintf(text + len, size - len, "%s%lld:%lld", i ? "," : "",
+                                (long long)md->dims[i], (long long)b->strides[i]);
     for (int i = 0; i < b->inner_nblks && len < size; i++)
-        len += (size_t)snprintf(text + len,
-                                size - len,
-                                "/%lld%c",
-                                (long long)b->inner_blks[i],
+        len += (size_t)snprintf(text + len, size - len, "/%lld%c", (long long)b->inner_blks[i],
                                 (char)('a' + b->inner_idxs[i]));
 }
 
@@ -206,17 +200,9 @@ int shim_conv_forward(dnnl_engine_t engine,
     dnnl_convolution_desc_t desc;
     struct steps w = steps_of(&s->attrs->window);
     dnnl_memory_desc_t bias = bias_of(&s->y);
-    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(&desc,
-                                                                      forward_kind(s->is_training),
-                                                                      dnnl_convolution_direct,
-                                                                      &s->x,
-                                                                      &s->w,
-                                                                      s->has_bias ? &bias : NULL,
-                                                                      &s->y,
-                                                                      w.stride,
-                                                                      w.hole,
-                                                                      w.before,
-                                                                      w.after);
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &desc, forward_kind(s->is_training), dnnl_convolution_direct, &s->x, &s->w,
+        s->has_bias ? &bias : NULL, &s->y, w.stride, w.hole, w.before, w.after);
 
     return make(engine, &desc, status, s->attrs->act, NULL, "a convolution", ret_pd, e);
 }
@@ -230,7 +216,8 @@ int shim_conv_data(dnnl_engine_t engine,
     dnnl_convolution_desc_t desc;
     struct steps w = steps_of(&s->attrs->window);
     dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
-        &desc, dnnl_convolution_direct, &s->x, &s->w, &s->y, w.stride, w.hole, w.before, w.after);
+        &desc, dnnl_convolution_direct, &s->x, &s->w, &s->y, w.stride, w.hole, w.before,
+        w.after);
 
     return make(engine, &desc, status, ACT_NONE, hint, "a convolution's gradient", ret_pd, e);
 }
@@ -244,17 +231,9 @@ int shim_conv_weights(dnnl_engine_t engine,
     dnnl_convolution_desc_t desc;
     struct steps w = steps_of(&s->attrs->window);
     dnnl_memory_desc_t bias = bias_of(&s->y);
-    dnnl_status_t status =
-        dnnl_dilated_convolution_backward_weights_desc_init(&desc,
-                                                            dnnl_convolution_direct,
-                                                            &s->x,
-                                                            &s->w,
-                                                            s->has_bias ? &bias : NULL,
-                                                            &s->y,
-                                                            w.stride,
-                                                            w.hole,
-                                                            w.before,
-                                                            w.after);
+    dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
+        &desc, dnnl_convolution_direct, &s->x, &s->w, s->has_bias ? &bias : NULL, &s->y,
+        w.stride, w.hole, w.before, w.after);
 
     return make(engine, &desc, status, ACT_NONE, hint, "a convolution's gradient", ret_pd, e);
 }
@@ -318,15 +297,9 @@ int shim_pool_forward(dnnl_engine_t engine,
 {
     dnnl_pooling_desc_t desc;
     struct steps w = steps_of(&pool->window);
-    dnnl_status_t status = dnnl_pooling_forward_desc_init(&desc,
-                                                          forward_kind(is_training),
-                                                          pool_kind(pool, is_max),
-                                                          x,
-                                                          y,
-                                                          w.stride,
-                                                          w.size,
-                                                          w.before,
-                                                          w.after);
+    dnnl_status_t status = dnnl_pooling_forward_desc_init(&desc, forward_kind(is_training),
+                                                          pool_kind(pool, is_max), x, y,
+                                                          w.stride, w.size, w.before, w.after);
 
     return make(engine, &desc, status, ACT_NONE, NULL, "a pool", ret_pd, e);
 }

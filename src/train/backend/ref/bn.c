@@ -6,7 +6,8 @@
 #include <math.h>
 
 /* Mean and variance (of the population) of channel c. */
-static void moments(const struct tensor *t, const float *x, int64_t c, double *ret_mean, double *ret_var)
+static void
+moments(const struct tensor *t, const float *x, int64_t c, double *ret_mean, double *ret_var)
 {
     int64_t plane = t->dim[2] * t->dim[3], count = t->dim[0] * plane;
     double sum = 0, square = 0;
@@ -33,7 +34,8 @@ static void statistics(const struct ref_args *a, int64_t c, double *ret_mean, do
 {
     const struct tensor *t = ref_in_shape(a, 0);
     const struct bn_attrs *bn = &a->op->attrs.bn;
-    float *running_mean = ref_buffer(a, a->op->in[3]), *running_var = ref_buffer(a, a->op->in[4]);
+    float *running_mean = ref_buffer(a, a->op->in[3]),
+          *running_var = ref_buffer(a, a->op->in[4]);
     double count = (double)(t->dim[0] * t->dim[2] * t->dim[3]), var;
 
     if (bn->is_frozen) {

@@ -30,8 +30,13 @@ static struct conv conv_of_forward(const struct ref_args *a)
     return conv_of(a, forward->in[0], forward->in[1], forward->out[0]);
 }
 
-static double one_output(
-    const struct conv *v, const float *x, const float *w, int64_t n, int64_t k, int64_t p, int64_t q)
+static double one_output(const struct conv *v,
+                         const float *x,
+                         const float *w,
+                         int64_t n,
+                         int64_t k,
+                         int64_t p,
+                         int64_t q)
 {
     int64_t first = k / v->to_group * v->of_group;
     double sum = 0;
@@ -83,19 +88,23 @@ static int64_t met(int64_t at, int pad, int r, int dilation, int stride, int64_t
     return from / stride;
 }
 
-static double one_input(
-    const struct conv *v, const float *dy, const float *w, int64_t n, int64_t c, int64_t h, int64_t x)
+static double one_input(const struct conv *v,
+                        const float *dy,
+                        const float *w,
+                        int64_t n,
+                        int64_t c,
+                        int64_t h,
+                        int64_t x)
 {
     int64_t first = c / v->of_group * v->to_group;
     double sum = 0;
 
     for (int r = 0; r < v->win->r; r++) {
-        int64_t p = met(
-            h, v->win->top, r, v->win->dilation_h, v->win->stride_h, v->y->dim[2]);
+        int64_t p = met(h, v->win->top, r, v->win->dilation_h, v->win->stride_h, v->y->dim[2]);
 
         for (int s = 0; p >= 0 && s < v->win->s; s++) {
-            int64_t q = met(
-                x, v->win->left, s, v->win->dilation_w, v->win->stride_w, v->y->dim[3]);
+            int64_t q =
+                met(x, v->win->left, s, v->win->dilation_w, v->win->stride_w, v->y->dim[3]);
 
             for (int64_t k = 0; q >= 0 && k < v->to_group; k++)
                 sum += (double)dy[ref_at(v->y, n, first + k, p, q)] *

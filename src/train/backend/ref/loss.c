@@ -41,8 +41,8 @@ static double softmax(const float *x, float *probs, int64_t v, int64_t classes)
 }
 
 /* -sum(target log p), the target smoothed. */
-static double row_loss(
-    const float *x, double log_sum, int32_t label, int64_t classes, double smoothing)
+static double
+row_loss(const float *x, double log_sum, int32_t label, int64_t classes, double smoothing)
 {
     double all = 0;
 
@@ -72,8 +72,8 @@ void ref_xent(const struct ref_args *a)
 
         if (r.labels[i] < 0)
             continue;
-        loss += row_loss(
-            x, log_sum, r.labels[i], r.classes, (double)a->op->attrs.xent.smoothing);
+        loss +=
+            row_loss(x, log_sum, r.labels[i], r.classes, (double)a->op->attrs.xent.smoothing);
         top1 += rank_of(x, r.labels[i], r.classes) < 1;
         top5 += rank_of(x, r.labels[i], r.classes) < 5;
     }

@@ -16,18 +16,18 @@ static int64_t within(int64_t value, int64_t most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-static struct patch patch_of(const struct window *win, const struct tensor *x, int64_t p, int64_t q)
+static struct patch
+patch_of(const struct window *win, const struct tensor *x, int64_t p, int64_t q)
 {
     int64_t h = p * win->stride_h - win->top, w = q * win->stride_w - win->left;
 
-    return (struct patch){within(h, x->dim[2]),
-                          within(h + win->r, x->dim[2]),
-                          within(w, x->dim[3]),
-                          within(w + win->s, x->dim[3])};
+    return (struct patch){within(h, x->dim[2]), within(h + win->r, x->dim[2]),
+                          within(w, x->dim[3]), within(w + win->s, x->dim[3])};
 }
 
 /* The first of the largest, in order of rows. */
-static int64_t largest(const struct tensor *t, const float *x, int64_t n, int64_t c, struct patch in)
+static int64_t
+largest(const struct tensor *t, const float *x, int64_t n, int64_t c, struct patch in)
 {
     int64_t best = -1;
 

@@ -37,9 +37,8 @@ static struct ref_plan *ref_plan(const struct plan *plan)
     return (struct ref_plan *)(void *)(uintptr_t)plan;
 }
 
-static int ref_device_open(const struct device_options *options,
-                           struct device **ret_device,
-                           struct err *e)
+static int
+ref_device_open(const struct device_options *options, struct device **ret_device, struct err *e)
 {
     struct ref_device *device = xcalloc(1, sizeof *device);
 
@@ -121,9 +120,7 @@ static void refresh_copies(struct ref_plan *p)
         const struct store_param *param = &p->store.params[i];
 
         if (has_copy(p, param->tensor))
-            round_to(p->options.precision,
-                     p->buffer[param->tensor],
-                     param->master,
+            round_to(p->options.precision, p->buffer[param->tensor], param->master,
                      (int64_t)param->count);
     }
 }
@@ -133,9 +130,7 @@ static void begin_values(struct ref_plan *p)
     const struct graph *graph = p->head.graph;
 
     for (int i = 0; i < p->store.param_count && !p->store.shared; i++)
-        graph_initial(graph,
-                      p->store.params[i].tensor,
-                      p->options.init_seed,
+        graph_initial(graph, p->store.params[i].tensor, p->options.init_seed,
                       p->store.params[i].master);
     for (int t = 0; t < graph->tensor_count && !p->store.shared; t++) {
         const struct tensor *tensor = &graph->tensors[t];
@@ -175,8 +170,7 @@ static int make(struct ref_plan *p, struct err *e)
     const struct graph *graph = p->head.graph;
     size_t count = (size_t)graph->tensor_count;
     auto_free size_t *counts = xcalloc(count + 1, sizeof *counts);
-    const struct store *shared =
-        p->options.shares ? &ref_plan(p->options.shares)->store : NULL;
+    const struct store *shared = p->options.shares ? &ref_plan(p->options.shares)->store : NULL;
 
     p->buffer = xcalloc(count + 1, sizeof(void *));
     p->is_own = xcalloc(count + 1, sizeof *p->is_own);
@@ -224,9 +218,7 @@ static int feed(struct ref_plan *p, const struct step *step, struct err *e)
         if (step->feed[i])
             p->buffer[graph->inputs[i]] = (void *)(uintptr_t)step->feed[i];
         if (!p->buffer[graph->inputs[i]])
-            return err_set(e,
-                           ERR_INVALID,
-                           "input \"%s\" was never fed",
+            return err_set(e, ERR_INVALID, "input \"%s\" was never fed",
                            graph->tensors[graph->inputs[i]].name);
     }
     return 0;
@@ -238,9 +230,7 @@ static void round_outputs(struct ref_plan *p, const struct op *op)
         const struct tensor *t = &p->head.graph->tensors[op->out[i]];
 
         if (t->role == ROLE_ACTIVATION)
-            round_to(p->options.precision,
-                     p->buffer[op->out[i]],
-                     p->buffer[op->out[i]],
+            round_to(p->options.precision, p->buffer[op->out[i]], p->buffer[op->out[i]],
                      tensor_elements(t));
     }
 }
@@ -298,10 +288,8 @@ static void take_values(struct ref_plan *p)
     store_values(&p->store, &p->values);
 }
 
-static int ref_plan_run(struct plan *plan,
-                        const struct step *step,
-                        uint64_t *ret_ticket,
-                        struct err *e)
+static int
+ref_plan_run(struct plan *plan, const struct step *step, uint64_t *ret_ticket, struct err *e)
 {
     struct ref_plan *p = ref_plan(plan);
 
@@ -325,10 +313,8 @@ static int ref_plan_run(struct plan *plan,
     return 0;
 }
 
-static int ref_plan_wait(struct plan *plan,
-                         uint64_t ticket,
-                         struct step_values *ret_values,
-                         struct err *e)
+static int
+ref_plan_wait(struct plan *plan, uint64_t ticket, struct step_values *ret_values, struct err *e)
 {
     if (ticket == 0 || ticket > ref_plan(plan)->ticket)
         return err_set(e, ERR_INTERNAL, "there was no such step");
@@ -350,7 +336,8 @@ static void *place_of(struct ref_plan *p, int t)
     return p->buffer[t];
 }
 
-static int ref_plan_read(struct plan *plan, int tensor, void *values, size_t bytes, struct err *e)
+static int
+ref_plan_read(struct plan *plan, int tensor, void *values, size_t bytes, struct err *e)
 {
     const void *from = place_of(ref_plan(plan), tensor);
 
@@ -360,8 +347,8 @@ static int ref_plan_read(struct plan *plan, int tensor, void *values, size_t byt
     return 0;
 }
 
-static int ref_plan_write(
-    struct plan *plan, int tensor, const void *values, size_t bytes, struct err *e)
+static int
+ref_plan_write(struct plan *plan, int tensor, const void *values, size_t bytes, struct err *e)
 {
     struct ref_plan *p = ref_plan(plan);
 
@@ -376,8 +363,8 @@ static void ref_plan_memory(const struct plan *plan, struct plan_memory *ret_mem
 {
     const struct ref_plan *p = ref_plan(plan);
 
-    *ret_memory = (struct plan_memory){.activations_bytes = p->bytes,
-                                       .at_least_bytes = p->bytes};
+    *ret_memory =
+        (struct plan_memory){.activations_bytes = p->bytes, .at_least_bytes = p->bytes};
     store_memory(&p->store, ret_memory);
 }
 
@@ -386,11 +373,9 @@ static void ref_plan_layout(const struct plan *plan, struct str *out)
     const struct ref_plan *p = ref_plan(plan);
 
     for (int i = 0; i < p->store.param_count; i++)
-        str_addf(out,
-                 "%s %zu %zu dense\n",
+        str_addf(out, "%s %zu %zu dense\n",
                  p->head.graph->tensors[p->store.params[i].tensor].name,
-                 p->store.params[i].offset,
-                 p->store.params[i].count);
+                 p->store.params[i].offset, p->store.params[i].count);
 }
 
 static int ref_plan_time(struct plan *plan, bool is_on, struct err *e)

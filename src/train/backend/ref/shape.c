@@ -48,8 +48,7 @@ void ref_concat(const struct ref_args *a)
     for (int i = 0; i < a->op->in_count; i++) {
         const struct tensor *x = ref_in_shape(a, i);
 
-        copy_channels(
-            ref_out(a, 0), ref_out_shape(a, 0), at, ref_in(a, i), x, 0, x->dim[1]);
+        copy_channels(ref_out(a, 0), ref_out_shape(a, 0), at, ref_in(a, i), x, 0, x->dim[1]);
         at += x->dim[1];
     }
 }
@@ -61,8 +60,7 @@ void ref_concat_grad(const struct ref_args *a)
     for (int i = 0; i < a->op->out_count; i++) {
         const struct tensor *dx = ref_out_shape(a, i);
 
-        copy_channels(
-            ref_out(a, i), dx, 0, ref_in(a, 0), ref_in_shape(a, 0), at, dx->dim[1]);
+        copy_channels(ref_out(a, i), dx, 0, ref_in(a, 0), ref_in_shape(a, 0), at, dx->dim[1]);
         at += dx->dim[1];
     }
 }
@@ -72,22 +70,19 @@ void ref_pad_channels(const struct ref_args *a)
     const struct tensor *x = ref_in_shape(a, 0), *y = ref_out_shape(a, 0);
 
     memset(ref_out(a, 0), 0, (size_t)tensor_elements(y) * sizeof(float));
-    copy_channels(
-        ref_out(a, 0), y, a->op->attrs.pad.before, ref_in(a, 0), x, 0, x->dim[1]);
+    copy_channels(ref_out(a, 0), y, a->op->attrs.pad.before, ref_in(a, 0), x, 0, x->dim[1]);
 }
 
 void ref_pad_channels_grad(const struct ref_args *a)
 {
     const struct tensor *dy = ref_in_shape(a, 0), *dx = ref_out_shape(a, 0);
 
-    copy_channels(
-        ref_out(a, 0), dx, 0, ref_in(a, 0), dy, a->op->attrs.pad.before, dx->dim[1]);
+    copy_channels(ref_out(a, 0), dx, 0, ref_in(a, 0), dy, a->op->attrs.pad.before, dx->dim[1]);
 }
 
 void ref_reshape(const struct ref_args *a)
 {
-    memcpy(ref_out(a, 0),
-           ref_in(a, 0),
+    memcpy(ref_out(a, 0), ref_in(a, 0),
            (size_t)tensor_elements(ref_out_shape(a, 0)) * sizeof(float));
 }
 
@@ -95,9 +90,7 @@ bool ref_keeps(const struct ref_step *step, uint64_t stream, float rate, uint64_
 {
     uint32_t words[4];
 
-    rng_philox(step->seed ^ stream,
-               (uint64_t)step->pass << 48 | step->number,
-               element / 4,
+    rng_philox(step->seed ^ stream, (uint64_t)step->pass << 48 | step->number, element / 4,
                words);
     return words[element % 4] >= rng_dropout_limit(rate);
 }

@@ -31,12 +31,9 @@ void ref_embed_grad(const struct ref_args *a)
     const float *so_far = ref_in(a, 3);
 
     for (int i = 0; i < 3; i++)
-        memset(ref_out(a, i),
-               0,
-               (size_t)tensor_elements(ref_out_shape(a, i)) * sizeof(float));
+        memset(ref_out(a, i), 0, (size_t)tensor_elements(ref_out_shape(a, i)) * sizeof(float));
     if (so_far)
-        memcpy(ref_out(a, 0),
-               so_far,
+        memcpy(ref_out(a, 0), so_far,
                (size_t)tensor_elements(ref_out_shape(a, 0)) * sizeof(float));
     for (int64_t i = 0; i < ref_in_shape(a, 0)->dim[0]; i++) {
         const float *dy = ref_in(a, 0) + i * d;
@@ -59,9 +56,9 @@ static void norm_row(const struct ref_args *a, const float *x, int64_t row, int6
     ref_out(a, 1)[row] = (float)mean;
     ref_out(a, 2)[row] = (float)inv;
     for (int64_t j = 0; j < d; j++)
-        ref_out(a, 0)[row * d + j] = (float)(((double)x[j] - mean) * inv *
-                                                 (double)ref_in(a, 1)[j] +
-                                             (double)ref_in(a, 2)[j]);
+        ref_out(a, 0)[row * d + j] =
+            (float)(((double)x[j] - mean) * inv * (double)ref_in(a, 1)[j] +
+                    (double)ref_in(a, 2)[j]);
 }
 
 void ref_layernorm(const struct ref_args *a)
@@ -111,15 +108,15 @@ void ref_layernorm_grad(const struct ref_args *a)
 /* One head of one sequence: T E each of q, k, v, rows 3D apart. */
 struct head {
     const float *q, *k, *v;
-    int64_t t, e, row; /* row: floats from one position to the next */
+    int64_t t, e, row;   /* row: floats from one position to the next */
     const int32_t *mask; /* T: 0 = not to be looked at */
     uint64_t first;      /* element of the N A T T probabilities, for dropout */
 };
 
-static struct head head_of(const struct ref_args *a, const float *qkv, const int32_t *mask, int64_t n, int64_t h)
+static struct head
+head_of(const struct ref_args *a, const float *qkv, const int32_t *mask, int64_t n, int64_t h)
 {
-    const struct op *forward =
-        a->op->forward >= 0 ? &a->graph->ops[a->op->forward] : a->op;
+    const struct op *forward = a->op->forward >= 0 ? &a->graph->ops[a->op->forward] : a->op;
     const struct tensor *shape = &a->graph->tensors[forward->in[0]];
     const struct tensor *of_mask = &a->graph->tensors[forward->in[1]];
     int64_t t = of_mask->dim[1], d = shape->dim[1] / 3, heads = a->op->attrs.attention.heads;
@@ -162,8 +159,7 @@ static double factor(const struct ref_args *a, const struct head *h, int64_t i, 
 
     if (at->dropout <= 0)
         return 1;
-    return ref_keeps(
-               a->step, at->stream, at->dropout, h->first + (uint64_t)(i * h->t + j))
+    return ref_keeps(a->step, at->stream, at->dropout, h->first + (uint64_t)(i * h->t + j))
                ? 1 / (1 - (double)at->dropout)
                : 0;
 }
@@ -193,9 +189,7 @@ void ref_attention(const struct ref_args *a)
         for (int64_t i = 0; i < heads; i++) {
             struct head h = head_of(a, ref_in(a, 0), ref_in_ints(a, 1), n, i);
 
-            attend(a,
-                   &h,
-                   ref_out(a, 0) + n * h.t * d + i * h.e,
+            attend(a, &h, ref_out(a, 0) + n * h.t * d + i * h.e,
                    ref_out(a, 1) + (n * heads + i) * h.t);
         }
 }
@@ -260,8 +254,7 @@ void ref_gather_rows(const struct ref_args *a)
     int64_t d = ref_in_shape(a, 0)->dim[1];
 
     for (int64_t i = 0; i < ref_out_shape(a, 0)->dim[0]; i++)
-        memcpy(ref_out(a, 0) + i * d,
-               ref_in(a, 0) + ref_in_ints(a, 1)[i] * d,
+        memcpy(ref_out(a, 0) + i * d, ref_in(a, 0) + ref_in_ints(a, 1)[i] * d,
                (size_t)d * sizeof(float));
 }
 
@@ -269,9 +262,7 @@ void ref_gather_rows_grad(const struct ref_args *a)
 {
     int64_t d = ref_in_shape(a, 0)->dim[1];
 
-    memset(ref_out(a, 0),
-           0,
-           (size_t)tensor_elements(ref_out_shape(a, 0)) * sizeof(float));
+    memset(ref_out(a, 0), 0, (size_t)tensor_elements(ref_out_shape(a, 0)) * sizeof(float));
     for (int64_t i = 0; i < ref_in_shape(a, 0)->dim[0]; i++)
         add_row(ref_out(a, 0) + ref_in_ints(a, 1)[i] * d, ref_in(a, 0) + i * d, d);
 }

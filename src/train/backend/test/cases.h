@@ -30,9 +30,9 @@ struct graph_case {
     const char *name;
     void (*build)(struct graph *g);
     unsigned fusions;
-    bool has_kinks;         /* a relu or a maximum: finite differences are coarser */
-    bool is_transformers;   /* kinds that oneDNN's backend does not have yet */
-    const char *must_have;  /* a kind that must be in the graph when all is done */
+    bool has_kinks;        /* a relu or a maximum: finite differences are coarser */
+    bool is_transformers;  /* kinds that oneDNN's backend does not have yet */
+    const char *must_have; /* a kind that must be in the graph when all is done */
 };
 
 /* N C H W of random numbers that can be trained. */
@@ -58,7 +58,8 @@ static void finish(struct graph *g, int x)
     int rows = g->error.code == ERR_NONE && x >= 0 && g->tensors[x].dims == 4
                    ? graph_flatten(g, x)
                    : x;
-    int logits = graph_linear(g, "head", rows, CASE_CLASSES, (struct init){INIT_NORMAL, 0.2f}, true);
+    int logits =
+        graph_linear(g, "head", rows, CASE_CLASSES, (struct init){INIT_NORMAL, 0.2f}, true);
 
     graph_xent(g, logits, g->inputs[0], CASE_CLASSES, 0);
 }
@@ -82,8 +83,13 @@ static struct window win(int r, int s, int stride, int top, int bottom, int left
                            .right = right};
 }
 
-static int conv_of(
-    struct graph *g, const char *name, int x, int64_t k, struct window w, int groups, bool has_bias)
+static int conv_of(struct graph *g,
+                   const char *name,
+                   int x,
+                   int64_t k,
+                   struct window w,
+                   int groups,
+                   bool has_bias)
 {
     return graph_conv(g, name, x, k, &w, groups, (struct init){INIT_NORMAL, 0.2f}, has_bias);
 }
@@ -91,23 +97,27 @@ static int conv_of(
 static void case_conv_3x3(struct graph *g)
 {
     labels(g);
-    finish(g, conv_of(g, "conv", picture(g, "x", 16, 7, 6), 32, win(3, 3, 1, 1, 1, 1, 1), 1, true));
+    finish(g, conv_of(g, "conv", picture(g, "x", 16, 7, 6), 32, win(3, 3, 1, 1, 1, 1, 1), 1,
+                      true));
 }
 static void case_conv_1x1_stride(struct graph *g)
 {
     labels(g);
-    finish(g, conv_of(g, "conv", picture(g, "x", 32, 7, 7), 16, win(1, 1, 2, 0, 0, 0, 0), 1, false));
+    finish(g, conv_of(g, "conv", picture(g, "x", 32, 7, 7), 16, win(1, 1, 2, 0, 0, 0, 0), 1,
+                      false));
 }
 static void case_conv_odd_channels(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv1", picture(g, "x", 5, 6, 9), 11, win(3, 3, 2, 0, 1, 0, 1), 1, true);
+    int x =
+        conv_of(g, "conv1", picture(g, "x", 5, 6, 9), 11, win(3, 3, 2, 0, 1, 0, 1), 1, true);
     finish(g, conv_of(g, "conv2", x, 19, win(2, 3, 1, 1, 0, 2, 1), 1, true));
 }
 static void case_conv_groups(struct graph *g)
 {
     labels(g);
-    finish(g, conv_of(g, "conv", picture(g, "x", 32, 6, 6), 32, win(3, 3, 1, 1, 1, 1, 1), 2, true));
+    finish(g, conv_of(g, "conv", picture(g, "x", 32, 6, 6), 32, win(3, 3, 1, 1, 1, 1, 1), 2,
+                      true));
 }
 static void case_conv_dilated(struct graph *g)
 {
@@ -120,13 +130,15 @@ static void case_conv_dilated(struct graph *g)
 static void case_conv_wide(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv1", picture(g, "x", 16, 9, 8), 16, win(1, 7, 1, 0, 0, 3, 3), 1, false);
+    int x =
+        conv_of(g, "conv1", picture(g, "x", 16, 9, 8), 16, win(1, 7, 1, 0, 0, 3, 3), 1, false);
     finish(g, conv_of(g, "conv2", x, 16, win(7, 1, 1, 3, 3, 0, 0), 1, false));
 }
 static void case_conv_relu(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 16, 6, 6), 24, win(3, 3, 1, 1, 1, 1, 1), 1, true);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 16, 6, 6), 24, win(3, 3, 1, 1, 1, 1, 1), 1, true);
     finish(g, graph_act(g, x, ACT_RELU));
 }
 static void case_conv_image(struct graph *g)
@@ -152,13 +164,15 @@ static int bn_of(struct graph *g, const char *name, int x)
 static void case_bn(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 8, 6, 5), 32, win(3, 3, 1, 1, 1, 1, 1), 1, false);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 8, 6, 5), 32, win(3, 3, 1, 1, 1, 1, 1), 1, false);
     finish(g, bn_of(g, "bn", x));
 }
 static void case_bn_odd_channels(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 8, 5, 5), 21, win(3, 3, 1, 1, 1, 1, 1), 1, false);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 8, 5, 5), 21, win(3, 3, 1, 1, 1, 1, 1), 1, false);
     finish(g, graph_act(g, bn_of(g, "bn", x), ACT_RELU));
 }
 static void case_bn_dense(struct graph *g)
@@ -169,7 +183,8 @@ static void case_bn_dense(struct graph *g)
 static void case_bn_add_relu(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv0", picture(g, "x", 8, 6, 6), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
+    int x =
+        conv_of(g, "conv0", picture(g, "x", 8, 6, 6), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
     int y = bn_of(g, "bn", conv_of(g, "conv", x, 16, win(3, 3, 1, 1, 1, 1, 1), 1, false));
     finish(g, graph_act(g, graph_add(g, x, y), ACT_RELU));
 }
@@ -177,11 +192,13 @@ static void case_bn_add_relu(struct graph *g)
 static void case_residual(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv0", picture(g, "x", 8, 5, 6), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
+    int x =
+        conv_of(g, "conv0", picture(g, "x", 8, 5, 6), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
     for (int i = 0; i < 2; i++) {
         const char *names[] = {"a", "b"};
         int side = i ? x
-                     : bn_of(g, "side.bn", conv_of(g, "side", x, 16, win(1, 1, 1, 0, 0, 0, 0), 1, false));
+                     : bn_of(g, "side.bn",
+                             conv_of(g, "side", x, 16, win(1, 1, 1, 0, 0, 0, 0), 1, false));
         int y = conv_of(g, names[i], x, 16, win(3, 3, 1, 1, 1, 1, 1), 1, false);
         y = bn_of(g, arena_printf(g->arena, "%s.bn", names[i]), y);
         x = graph_act(g, graph_add(g, side, y), ACT_RELU);
@@ -191,30 +208,35 @@ static void case_residual(struct graph *g)
 static void case_linear(struct graph *g)
 {
     labels(g);
-    finish(g, graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 37), 29, (struct init){INIT_NORMAL, 0.3f}, true));
+    finish(g, graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 37), 29,
+                           (struct init){INIT_NORMAL, 0.3f}, true));
 }
 static void case_linear_relu(struct graph *g)
 {
     labels(g);
-    int x = graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 20), 33, (struct init){INIT_NORMAL, 0.3f}, true);
+    int x = graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 20), 33,
+                         (struct init){INIT_NORMAL, 0.3f}, true);
     finish(g, graph_act(g, x, ACT_RELU));
 }
 static void case_linear_tanh(struct graph *g)
 {
     labels(g);
-    int x = graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 20), 16, (struct init){INIT_NORMAL, 0.3f}, false);
+    int x = graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 20), 16,
+                         (struct init){INIT_NORMAL, 0.3f}, false);
     finish(g, graph_act(g, x, ACT_TANH));
 }
 static void case_linear_gelu(struct graph *g)
 {
     labels(g);
-    int x = graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 20), 16, (struct init){INIT_NORMAL, 0.3f}, true);
+    int x = graph_linear(g, "fc", matrix(g, "x", CASE_ROWS, 20), 16,
+                         (struct init){INIT_NORMAL, 0.3f}, true);
     finish(g, graph_act(g, x, ACT_GELU));
 }
 static void case_linear_tied(struct graph *g)
 {
     labels(g);
-    int w = graph_param(g, "w", 2, (const int64_t[]){12, 12}, (struct init){INIT_NORMAL, 0.3f}, true);
+    int w = graph_param(g, "w", 2, (const int64_t[]){12, 12}, (struct init){INIT_NORMAL, 0.3f},
+                        true);
     int x = graph_linear_tied(g, "one", matrix(g, "x", CASE_ROWS, 12), w, true);
     finish(g, graph_linear_tied(g, "two", graph_act(g, x, ACT_TANH), w, false));
 }
@@ -229,7 +251,8 @@ static void case_max_pool(struct graph *g)
 {
     struct window w = win(3, 3, 2, 0, 1, 0, 1);
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 8, 8, 8), 16, win(3, 3, 1, 1, 1, 1, 1), 1, false);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 8, 8, 8), 16, win(3, 3, 1, 1, 1, 1, 1), 1, false);
     finish(g, graph_max_pool(g, x, &w));
 }
 static void case_max_pool_odd(struct graph *g)
@@ -242,13 +265,15 @@ static void case_avg_pool(struct graph *g)
 {
     struct window w = win(3, 3, 1, 1, 1, 1, 1);
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 8, 6, 7), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 8, 6, 7), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
     finish(g, graph_add(g, graph_avg_pool(g, x, &w, false), graph_avg_pool(g, x, &w, true)));
 }
 static void case_global_pool(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 8, 6, 5), 20, win(1, 1, 1, 0, 0, 0, 0), 1, false);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 8, 6, 5), 20, win(1, 1, 1, 0, 0, 0, 0), 1, false);
     finish(g, graph_global_pool(g, x));
 }
 static void case_concat(struct graph *g)
@@ -274,17 +299,21 @@ static void case_concat_bn(struct graph *g)
 {
     struct window w = win(3, 3, 1, 1, 1, 1, 1);
     labels(g);
-    int x = conv_of(g, "x0", picture(g, "x", 8, 5, 6), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false), y[4];
+    int x = conv_of(g, "x0", picture(g, "x", 8, 5, 6), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false),
+        y[4];
     y[0] = graph_act(g, bn_of(g, "a.bn", conv_of(g, "a", x, 32, w, 1, false)), ACT_RELU);
     y[1] = graph_max_pool(g, x, &w);
     y[2] = graph_act(g, bn_of(g, "b.bn", conv_of(g, "b", x, 16, w, 1, false)), ACT_RELU);
     y[3] = graph_act(g, bn_of(g, "c.bn", conv_of(g, "c", y[2], 16, w, 1, false)), ACT_RELU);
-    finish(g, graph_act(g, bn_of(g, "d.bn", conv_of(g, "d", graph_concat(g, y, 4), 16, w, 1, false)), ACT_RELU));
+    finish(g, graph_act(
+                  g, bn_of(g, "d.bn", conv_of(g, "d", graph_concat(g, y, 4), 16, w, 1, false)),
+                  ACT_RELU));
 }
 static void case_pad_channels(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv", picture(g, "x", 8, 5, 5), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
+    int x =
+        conv_of(g, "conv", picture(g, "x", 8, 5, 5), 16, win(1, 1, 1, 0, 0, 0, 0), 1, false);
     int y = graph_pad_channels(g, x, 8, 8);
     finish(g, graph_add(g, y, conv_of(g, "other", x, 32, win(1, 1, 1, 0, 0, 0, 0), 1, false)));
 }
@@ -297,7 +326,8 @@ static void case_dropout(struct graph *g)
 static void case_smoothing(struct graph *g)
 {
     labels(g);
-    int logits = graph_linear(g, "head", matrix(g, "x", CASE_ROWS, 12), CASE_CLASSES + 6, (struct init){INIT_NORMAL, 0.3f}, true);
+    int logits = graph_linear(g, "head", matrix(g, "x", CASE_ROWS, 12), CASE_CLASSES + 6,
+                              (struct init){INIT_NORMAL, 0.3f}, true);
     graph_xent(g, logits, g->inputs[0], CASE_CLASSES, 0.1f);
 }
 static void case_weighted(struct graph *g)
@@ -305,7 +335,10 @@ static void case_weighted(struct graph *g)
     labels(g);
     int x = matrix(g, "x", CASE_ROWS, 12), losses[2];
     for (int i = 0; i < 2; i++)
-        losses[i] = graph_xent(g, graph_linear(g, i ? "b" : "a", x, CASE_CLASSES, (struct init){INIT_NORMAL, 0.3f}, true), g->inputs[0], CASE_CLASSES, 0);
+        losses[i] = graph_xent(g,
+                               graph_linear(g, i ? "b" : "a", x, CASE_CLASSES,
+                                            (struct init){INIT_NORMAL, 0.3f}, true),
+                               g->inputs[0], CASE_CLASSES, 0);
     g->values[VALUE_LOSS] = graph_weighted_sum(g, losses, (const float[]){1, 0.4f}, 2);
 }
 /* A small BERT: everything that one has. */
@@ -321,9 +354,11 @@ static void case_transformer(struct graph *g)
     x = graph_layernorm(g, "norm", x, 1e-5f);
     int y = graph_linear(g, "qkv", x, 36, (struct init){INIT_NORMAL, 0.4f}, true);
     y = graph_attention(g, "attention", y, mask, 3, 0.1f);
-    y = graph_dropout(g, "drop", graph_linear(g, "out", y, 12, (struct init){INIT_NORMAL, 0.4f}, true), 0.2f);
+    y = graph_dropout(
+        g, "drop", graph_linear(g, "out", y, 12, (struct init){INIT_NORMAL, 0.4f}, true), 0.2f);
     x = graph_layernorm(g, "norm2", graph_add(g, y, x), 1e-5f);
-    y = graph_act(g, graph_linear(g, "up", x, 20, (struct init){INIT_NORMAL, 0.4f}, true), ACT_GELU);
+    y = graph_act(g, graph_linear(g, "up", x, 20, (struct init){INIT_NORMAL, 0.4f}, true),
+                  ACT_GELU);
     y = graph_linear(g, "down", y, 12, (struct init){INIT_NORMAL, 0.4f}, true);
     x = graph_layernorm(g, "norm3", graph_add(g, y, x), 1e-5f);
     finish(g, graph_gather_rows(g, x, rows));

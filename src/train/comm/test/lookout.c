@@ -115,10 +115,10 @@ static void test_who_loses_rank_0_knows_it(void **state)
 static void test_a_stranger_is_not_let_in(void **state)
 {
     struct lookout_address address, wrong;
-    struct lookout *hub, *guest = NULL;
+    struct lookout *hub = NULL, *guest = NULL;
     struct err e = {0};
     pid_t pid;
-    int dead;
+    int dead = -1;
 
     (void)state;
     assert_int_equal(lookout_listen(&hub, &address, &e), 0);

@@ -88,9 +88,7 @@ static void compare(struct side *a, struct side *b, int t, double most)
     double found = away(x, y, tensor_elements(tensor));
 
     if (!(found <= most))
-        fail_msg("%s, tensor %s of %s: %g away",
-                 a->graph->name,
-                 tensor->name,
+        fail_msg("%s, tensor %s of %s: %g away", a->graph->name, tensor->name,
                  tensor->producer < 0 ? "none"
                                       : op_info(a->graph->ops[tensor->producer].kind)->name,
                  found);
@@ -200,17 +198,11 @@ static void eval_case(const struct graph_case *c)
     case_fill(ref.graph, &data);
     assert_int_equal(case_graph(c, GRAPH_EVAL, &ref_eval.graph, &e), 0);
     assert_int_equal(case_graph(c, GRAPH_EVAL, &dnn_eval.graph, &e), 0);
-    assert_int_equal(plan_new(ref.device,
-                              ref_eval.graph,
-                              &(struct plan_options){.shares = ref.plan},
-                              &ref_eval.plan,
-                              &e),
+    assert_int_equal(plan_new(ref.device, ref_eval.graph,
+                              &(struct plan_options){.shares = ref.plan}, &ref_eval.plan, &e),
                      0);
-    if (plan_new(dnn.device,
-                 dnn_eval.graph,
-                 &(struct plan_options){.shares = dnn.plan},
-                 &dnn_eval.plan,
-                 &e) < 0)
+    if (plan_new(dnn.device, dnn_eval.graph, &(struct plan_options){.shares = dnn.plan},
+                 &dnn_eval.plan, &e) < 0)
         fail_msg("%s: %s", c->name, e.msg);
     for (uint64_t n = 0; n < 2; n++) {
         struct step_values a, b;
@@ -245,8 +237,8 @@ static void refuses_what_it_cannot_do(void **state)
     struct err e = {0};
 
     (void)state;
-    assert_int_equal(
-        device_open(&backend_onednn, &(struct device_options){0}, &device, NULL), 0);
+    assert_int_equal(device_open(&backend_onednn, &(struct device_options){0}, &device, NULL),
+                     0);
     for (size_t i = 0; i < ARRAY_SIZE(graph_cases); i++) {
         if (!graph_cases[i].is_transformers)
             continue;

@@ -87,10 +87,7 @@ static void check_slope(
     plan_write(o->plan, t, at, (size_t)count * sizeof *at, NULL);
     /* Losses are floats of about 2.5: their last bit over the step is the noise. */
     if (fabs(slope - expected) > most * fabs(expected) + 3e-7 / by)
-        fail_msg("%s, %s: slope %g, gradient says %g",
-                 name,
-                 o->graph->tensors[t].name,
-                 slope,
+        fail_msg("%s, %s: slope %g, gradient says %g", name, o->graph->tensors[t].name, slope,
                  expected);
 }
 
