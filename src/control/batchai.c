@@ -113,20 +113,33 @@ int control_begin_work(struct control_change *change,
     return record_creation(change, db, group_key, e);
 }
 
-int control_check_same(const struct resource *r, const struct control_put *put, struct err *e)
+static bool has_same_properties(const struct resource *r, const struct control_put *put)
 {
+    auto_json json_t *had = json_copy(r->properties);
+    auto_json json_t *wanted = json_copy(put->properties);
+
+    if (r->kind == RESOURCE_CLUSTER) {
+        json_object_del(had, "scaleSettings");
+        json_object_del(wanted, "scaleSettings");
+    }
+    return json_equal(had, wanted);
+}
+
+int control_check_same(struct control_change *change,
+                       const struct control_put *put,
+                       struct db *db,
+                       struct err *e)
+{
+    const struct resource *r = change->resource;
     auto_json json_t *had = NULL;
     auto_json json_t *wanted = NULL;
 
     if (put->must_exist) /* PATCH: control merges */
         return 0;
-    had = json_copy(r->properties);
-    wanted = json_copy(put->properties);
-    if (r->kind == RESOURCE_CLUSTER) {
-        json_object_del(had, "scaleSettings");
-        json_object_del(wanted, "scaleSettings");
-    }
-    if (json_equal(had, wanted))
+    if (control_unseal_spec(change->control->config.vault, db, r, &had, e) < 0)
+        return -1;
+    wanted = batchai_with_secrets(r->properties, put->secrets);
+    if (has_same_properties(r, put) && json_equal(had, wanted))
         return 0;
     err_set(e, ERR_CONFLICT,
             "the %s %s exists with other properties; delete it first, or give it another name",

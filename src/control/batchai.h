@@ -22,8 +22,9 @@ int control_begin_work(struct control_change *change,
                        struct err *e);
 /* May what is there become what is put?  A cluster's scale may; anything else is ERR_CONFLICT.
  */
-int control_check_same(const struct resource *resource,
+int control_check_same(struct control_change *change,
                        const struct control_put *put,
+                       struct db *db,
                        struct err *e);
 /* The cluster that a job's put names must be there. */
 int control_check_cluster(struct control_change *change,

@@ -238,7 +238,7 @@ static int update(struct control_change *change,
     if (control_check_standing(db, r, change->now_ms, e) < 0 ||
         refuse_moving(r, put->location, e) < 0)
         return -1;
-    if (is_work(r->kind) && control_check_same(r, put, e) < 0)
+    if (is_work(r->kind) && control_check_same(change, put, db, e) < 0)
         return -1;
     properties = merged(r, put);
     /* A client that repeats itself keeps its ETag. */

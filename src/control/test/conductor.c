@@ -556,6 +556,40 @@ static void another_job_of_the_same_name_is_refused(void **state)
     desk_done(&d);
 }
 
+/* It would run with the old ones, and nobody would know. */
+static void the_same_job_with_other_secrets_is_refused(void **state)
+{
+    auto_free char *text = xasprintf(JOB_TEXT, 1);
+    auto_json json_t *kept = json_loads(text, 0, NULL);
+    auto_json json_t *secrets = json_pack("{s:s}", "/secrets/0/value", "hush");
+    struct control_put put = {.kind = RESOURCE_JOB,
+                              .parent_id = TRIAL,
+                              .name = "j",
+                              .properties = kept,
+                              .secrets = secrets};
+    struct fake fake;
+    struct desk d;
+
+    (void)state;
+    begin(&d, &fake, true);
+    have_cluster(&d, "c", 0);
+    have_job(&d, "j", 1);
+    {
+        auto_change same = ask("Put");
+
+        control_put_resource(d.control, same, &put);
+        expect_ok(same);
+    }
+    json_object_set_new(secrets, "/secrets/0/value", json_string("shout"));
+    {
+        auto_change other = ask("Put");
+
+        control_put_resource(d.control, other, &put);
+        expect_refused(other, ERR_CONFLICT, "ResourceExists");
+    }
+    desk_done(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_job_that_cannot_be_read_now_is_read_later),
         cmocka_unit_test(a_job_without_its_cluster_is_refused),
         cmocka_unit_test(another_job_of_the_same_name_is_refused),
+        cmocka_unit_test(the_same_job_with_other_secrets_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@
 
 enum {
     REDUCER_MOST_BUCKETS = 4096,
-    REDUCER_STAGE_FLOATS = 16 << 10, /* 256 KiB: two of them and a peer's fit into any L2 */
+    REDUCER_STAGE_FLOATS = 64 << 10, /* 256 KiB: two of them and a peer's fit into any L2 */
     REDUCER_SMALL_FLOATS = 8 << 10,  /* below, everybody sums everything: one meeting less */
     REDUCER_LEAST_FLOATS = 4 << 10,  /* of a chunk: below, claiming costs more than summing */
     REDUCER_FEW_RANKS = 4,           /* so many meet without a gate */

@@ -1,8 +1,8 @@
 /* graph-internal.h - what the files of this folder share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_GRAPH_INTERNAL_H
-#define TRAIN_GRAPH_INTERNAL_H
+#ifndef TRAIN_GRAPH_GRAPH_INTERNAL_H
+#define TRAIN_GRAPH_GRAPH_INTERNAL_H
 
 #include "train/graph/graph.h"
 

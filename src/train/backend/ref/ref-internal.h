@@ -1,8 +1,8 @@
 /* ref-internal.h - what the oracle's files share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRAIN_BACKEND_REF_INTERNAL_H
-#define TRAIN_BACKEND_REF_INTERNAL_H
+#ifndef TRAIN_BACKEND_REF_REF_INTERNAL_H
+#define TRAIN_BACKEND_REF_REF_INTERNAL_H
 
 #include "train/backend/ref/ref.h"
 #include "train/graph/graph.h"
