@@ -5,7 +5,10 @@ The probe moves batch norms away from the kink of the relus behind them; why is 
 Tolerances, and why:
 - the first loss 1e-5 relative: fp32 sums of up to 25,000 terms in another order;
 - each gradient within 1e-4 of its norm, plus 1e-6 of the largest gradient's norm for those that
-  vanish in theory (a shift that the next batch norm takes out) and are rounding on both sides;
+  vanish in theory (a shift that the next batch norm takes out) and are rounding on both sides.
+  A relu or a maximum whose input differs in the last bit may flip, on either side, and moves
+  every gradient before it by some 1e-3 (PyTorch's fp32 against its own double in googlenet:
+  1.4e-3): where 1e-4 does not hold, 5e-3 of PyTorch's gradient in double must;
 - 20 steps with momentum and weight decay: the loss within 1e-3 of the first loss at each step;
 - running statistics 1e-3, and the loss of an eval graph on the trained weights 5e-3.
 
@@ -135,35 +138,44 @@ def away(ours, theirs):
     return float((ours.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
 
 
-def check_gradients(net, run):
+def gradients_away(net, run, most):
+    """Those that are further off than `most` of their norm."""
     found = dict(net.named_parameters())
     assert sorted(found) == sorted(run.params)
     scale = max(float(p.grad.norm()) for p in found.values())
-    wrong = {
+    return {
         name: away(run.grads[name], p.grad) for name, p in found.items()
-        if float((run.grads[name] - p.grad).norm()) > 1e-4 * float(p.grad.norm()) + 1e-6 * scale
+        if float((run.grads[name].double() - p.grad.double()).norm()) > most * float(p.grad.norm()) + 1e-6 * scale
     }
+
+
+def check_gradients(net, run, model):
+    if not gradients_away(net, run, 1e-4):
+        return
+    exact = network(model, run, torch.float64)
+    loss_of(exact, run, 0, torch.float64).backward()
+    wrong = gradients_away(exact, run, 5e-3)
     assert not wrong, wrong
 
 
 # model, dataset, batch, size, rate
 NETWORKS = [
     ("lenet", "mnist", 8, 28, 0.01),
-    ("vgg16", "imagenet", 4, 64, 0.001),
-    ("resnet50", "imagenet", 8, 64, 0.001),
-    ("inception3", "imagenet", 4, 139, 0.01),
-    ("resnet20", "cifar10", 8, 32, 0.01),
+    ("vgg16", "imagenet", 4, 64, 0.0005),
+    ("resnet50", "imagenet", 8, 64, 0.0001),
+    ("inception3", "imagenet", 4, 139, 0.001),
+    ("resnet20", "cifar10", 8, 32, 0.001),
 ]
 MORE = [
-    ("googlenet", "imagenet", 4, 96, 0.001),
-    ("alexnet", "imagenet", 4, 227, 0.001),
-    ("vgg11", "imagenet", 4, 64, 0.001),
-    ("resnet18", "imagenet", 8, 64, 0.001),
-    ("resnet50_v1.5", "imagenet", 8, 64, 0.001),
-    ("resnet50_v2", "imagenet", 8, 64, 0.001),
-    ("resnet34_v2", "imagenet", 8, 64, 0.001),
-    ("resnet101", "imagenet", 8, 64, 0.001),
-    ("resnet20_v2", "cifar10", 8, 32, 0.01),
+    ("googlenet", "imagenet", 4, 96, 0.0002),
+    ("alexnet", "imagenet", 4, 227, 0.0001),
+    ("vgg11", "imagenet", 4, 64, 0.0005),
+    ("resnet18", "imagenet", 8, 64, 0.0001),
+    ("resnet50_v1.5", "imagenet", 8, 64, 0.0001),
+    ("resnet50_v2", "imagenet", 8, 64, 0.0001),
+    ("resnet34_v2", "imagenet", 8, 64, 0.0001),
+    ("resnet101", "imagenet", 8, 64, 0.0001),
+    ("resnet20_v2", "cifar10", 8, 32, 0.001),
 ]
 if os.environ.get("YARD_SWEEP"):
     NETWORKS += MORE
@@ -181,7 +193,7 @@ def test_network_is_pytorchs(tmp_path, model, dataset, batch, size, rate):
         loss.backward()
         if step == 0:
             assert first == pytest.approx(float(loss), rel=1e-5)
-            check_gradients(net, run)
+            check_gradients(net, run, model)
         assert run.losses[step][0] == pytest.approx(float(loss), abs=1e-3 * first), step
         update.step()
     compare_end(net, run)

@@ -239,7 +239,7 @@ int graph_flatten(struct graph *g, int x)
 {
     struct tensor of = shape_of(g, x);
 
-    if (x < 0)
+    if (of.dim[0] < 1)
         return -1;
     return graph_reshape(g, x, 2,
                          (const int64_t[]){of.dim[0], tensor_elements(&of) / of.dim[0]});

@@ -48,21 +48,21 @@ int infer_layernorm_grad(struct graph *graph, struct op *op);
 int infer_grad_norm(struct graph *graph, struct op *op);
 int infer_nothing(struct graph *graph, struct op *op);
 
-int grad_conv(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_linear(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_bn(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_act(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_add(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_max_pool(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_avg_pool(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_concat(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_pad_channels(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_reshape(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_dropout(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_xent(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_embed(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_layernorm(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_attention(struct graph *graph, int op, const int *dy, int *ret_dx);
-int grad_gather_rows(struct graph *graph, int op, const int *dy, int *ret_dx);
+int grad_conv(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_linear(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_bn(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_act(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_add(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_max_pool(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_avg_pool(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_concat(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_pad_channels(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_reshape(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_dropout(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_xent(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_embed(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_layernorm(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_attention(struct graph *graph, int n, const int *dy, int *ret_dx);
+int grad_gather_rows(struct graph *graph, int n, const int *dy, int *ret_dx);
 
 #endif

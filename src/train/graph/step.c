@@ -23,16 +23,21 @@ static int finish_order(const struct graph *graph, int *ret_params)
     return count;
 }
 
+static bool fits_last(const struct graph *graph, int64_t elements, int64_t most_elements)
+{
+    return graph->bucket_count > 0 &&
+           graph->buckets[graph->bucket_count - 1].elements + elements <= most_elements;
+}
+
 static void put_into_bucket(struct graph *graph, int at, int64_t most_elements)
 {
     int param = graph->bucket_params[at];
     int64_t elements = tensor_elements(&graph->tensors[param]);
-    struct bucket *last = graph->bucket_count ? &graph->buckets[graph->bucket_count - 1] : NULL;
+    struct bucket *last;
 
-    if (!last || last->elements + elements > most_elements) {
-        last = &graph->buckets[graph->bucket_count++];
-        *last = (struct bucket){.first = at};
-    }
+    if (!fits_last(graph, elements, most_elements))
+        graph->buckets[graph->bucket_count++] = (struct bucket){.first = at};
+    last = &graph->buckets[graph->bucket_count - 1];
     last->count++;
     last->elements += elements;
     graph->tensors[param].bucket = graph->bucket_count - 1;

@@ -69,7 +69,7 @@ static void run_piece(void *arg, int64_t from, int64_t to)
     const struct each_work *w = arg;
     float *y = floats(w->to) + from;
     const float *x = floats(w->from[0]) + from;
-    const float *second = w->inputs > 1 ? floats(w->from[1]) + from : NULL;
+    const float *second = floats(w->from[w->inputs > 1 ? 1 : 0]) + from;
 
     switch ((int)w->kind) {
     case OP_RELU:

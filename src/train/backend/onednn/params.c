@@ -155,15 +155,13 @@ static void *find(struct onednn_plan *p, int t, dnnl_memory_desc_t *ret_md)
         *ret_md = shim_dense(tensor->dims, tensor->dim);
         return p->store.state[t];
     }
-    if (i >= 0)
-        *ret_md = p->places[p->store.params[i].tensor].md;
+    *ret_md = p->places[i >= 0 ? p->store.params[i].tensor : t].md;
     if (tensor->role == ROLE_PARAM)
         return p->store.params[i].master;
     if (tensor->role == ROLE_STATE)
         return store_slot(&p->store, t);
     if (tensor->role == ROLE_GRAD)
         return p->store.params[i].grad;
-    *ret_md = p->places[t].md;
     return p->options.keeps_all && tensor->role != ROLE_INPUT ? p->places[t].data : NULL;
 }
 

@@ -25,9 +25,15 @@ static inline const float *ref_in(const struct ref_args *a, int slot)
     return slot < a->op->in_count ? ref_buffer(a, a->op->in[slot]) : NULL;
 }
 
+/* One that is always there. */
+static inline const float *ref_need(const struct ref_args *a, int slot)
+{
+    return a->buffer[a->op->in[slot]];
+}
+
 static inline const int32_t *ref_in_ints(const struct ref_args *a, int slot)
 {
-    return ref_buffer(a, a->op->in[slot]);
+    return a->buffer[a->op->in[slot]];
 }
 
 static inline float *ref_out(const struct ref_args *a, int slot)

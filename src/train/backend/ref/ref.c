@@ -90,8 +90,8 @@ static bool adds_up(const struct ref_plan *p)
 static void place(struct ref_plan *p, int t)
 {
     const struct tensor *tensor = &p->head.graph->tensors[t];
-    const struct store_param *param =
-        p->store.of_tensor[t] < 0 ? NULL : &p->store.params[p->store.of_tensor[t]];
+    const struct store_param *params = p->store.params;
+    int at = p->store.of_tensor[t];
 
     if (tensor->role == ROLE_INPUT)
         p->buffer[t] = NULL; /* the host's */
@@ -100,9 +100,9 @@ static void place(struct ref_plan *p, int t)
     else if (tensor->role == ROLE_STATE)
         p->buffer[t] = p->store.state[t];
     else if (tensor->role == ROLE_PARAM && !has_copy(p, t))
-        p->buffer[t] = param->master;
-    else if (tensor->role == ROLE_GRAD && !adds_up(p) && param)
-        p->buffer[t] = param->grad;
+        p->buffer[t] = params[at].master;
+    else if (tensor->role == ROLE_GRAD && !adds_up(p) && at >= 0)
+        p->buffer[t] = params[at].grad;
     else
         p->buffer[t] = own(p, t);
 }

@@ -187,7 +187,7 @@ void ref_attention(const struct ref_args *a)
 
     for (int64_t n = 0; n < mask->dim[0]; n++)
         for (int64_t i = 0; i < heads; i++) {
-            struct head h = head_of(a, ref_in(a, 0), ref_in_ints(a, 1), n, i);
+            struct head h = head_of(a, ref_need(a, 0), ref_in_ints(a, 1), n, i);
 
             attend(a, &h, ref_out(a, 0) + n * h.t * d + i * h.e,
                    ref_out(a, 1) + (n * heads + i) * h.t);
@@ -239,13 +239,13 @@ void ref_attention_grad(const struct ref_args *a)
 
     for (int64_t n = 0; n < mask->dim[0]; n++)
         for (int64_t i = 0; i < heads; i++) {
-            struct head h = head_of(a, ref_in(a, 1), ref_in_ints(a, 2), n, i);
+            struct head h = head_of(a, ref_need(a, 1), ref_in_ints(a, 2), n, i);
             auto_free double *dqkv = xcalloc((size_t)(3 * h.t * h.e), sizeof *dqkv);
             const float *dy = ref_in(a, 0) + n * h.t * d + i * h.e;
 
             for (int64_t row = 0; row < h.t; row++)
                 attend_grad(a, &h, row, dy + row * d, dqkv);
-            put_back(&h, dqkv, ref_out(a, 0) + (h.q - ref_in(a, 1)));
+            put_back(&h, dqkv, ref_out(a, 0) + (h.q - ref_need(a, 1)));
         }
 }
 

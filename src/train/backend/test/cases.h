@@ -448,27 +448,42 @@ static void case_empty(struct case_data *data)
         free(data->feed[i]);
 }
 
-static int case_graph(const struct graph_case *c,
-                      enum graph_mode mode,
-                      struct graph **ret_graph,
-                      struct err *e)
+static void case_spec(struct step_spec *spec)
 {
-    struct graph *g = graph_new(c->name, mode, CASE_ROWS);
-    struct step_spec spec = {
+    *spec = (struct step_spec){
         .fusion_bytes = 1 << 12, .ranks = 1, .updates_early = true, .passes = 1};
+    optim_defaults(&spec->optim, OPTIM_MOMENTUM);
+    spec->optim.loss_scale = 1;
+}
 
-    optim_defaults(&spec.optim, OPTIM_MOMENTUM);
-    spec.optim.loss_scale = 1;
+static int case_graph_with(const struct graph_case *c,
+                           const struct step_spec *spec,
+                           struct graph **ret_graph,
+                           struct err *e)
+{
+    struct graph *g = graph_new(c->name, spec ? GRAPH_TRAIN : GRAPH_EVAL, CASE_ROWS);
+
     c->build(g);
     graph_fuse(g, c->fusions);
     *ret_graph = g;
     if (graph_check(g, e) < 0)
         return -1;
-    if (mode == GRAPH_EVAL)
+    if (!spec)
         return 0;
     if (graph_differentiate(g, e) < 0)
         return -1;
-    return graph_finish_step(g, &spec, e);
+    return graph_finish_step(g, spec, e);
+}
+
+static inline int case_graph(const struct graph_case *c,
+                             enum graph_mode mode,
+                             struct graph **ret_graph,
+                             struct err *e)
+{
+    struct step_spec spec;
+
+    case_spec(&spec);
+    return case_graph_with(c, mode == GRAPH_TRAIN ? &spec : NULL, ret_graph, e);
 }
 
 #endif

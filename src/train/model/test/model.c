@@ -53,12 +53,14 @@ static void every_network_can_be_trained_and_evaluated(void **state)
     (void)state;
     for (const struct model *m = model_table(); m->name; m++) {
         struct model_options options = options_of(10);
-        struct graph *train, *eval;
+        struct graph *train = NULL, *eval = NULL;
         struct err e = {0};
 
         if (model_graph(m, GRAPH_TRAIN, &options, &train, &e) < 0 ||
-            model_graph(m, GRAPH_EVAL, &options, &eval, &e) < 0)
+            model_graph(m, GRAPH_EVAL, &options, &eval, &e) < 0) {
             fail_msg("%s: %s", m->name, e.msg);
+            return;
+        }
         graph_fuse(train, ~0u);
         if (graph_differentiate(train, &e) < 0)
             fail_msg("%s: %s", m->name, e.msg);
