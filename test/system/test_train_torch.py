@@ -134,8 +134,12 @@ def is_norm(net, name):
     return isinstance(net.get_submodule(name.rpartition(".")[0]), torch.nn.BatchNorm2d)
 
 
+def off(ours, theirs):
+    return float((ours.double() - theirs.double()).norm())
+
+
 def away(ours, theirs):
-    return float((ours.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
+    return off(ours, theirs) / (float(theirs.double().norm()) + 1e-30)
 
 
 def gradients_away(net, run, most):
@@ -145,7 +149,7 @@ def gradients_away(net, run, most):
     scale = max(float(p.grad.norm()) for p in found.values())
     return {
         name: away(run.grads[name], p.grad) for name, p in found.items()
-        if float((run.grads[name].double() - p.grad.double()).norm()) > most * float(p.grad.norm()) + 1e-6 * scale
+        if off(run.grads[name], p.grad) > most * float(p.grad.norm()) + 1e-6 * scale
     }
 
 

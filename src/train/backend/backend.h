@@ -15,7 +15,8 @@
  *
  * Rules for a backend:
  * 1. No allocation, no file, no lock and no system call between plan_new and plan_free, but
- *    the waits of the reducer (the test counts malloc calls in steps 2..5: none).
+ *    the waits of the reducer (the test counts malloc calls in steps 2..5: none of ours; what a
+ *    library does inside a call, such as oneDNN's small map of arguments, is its own).
  * 2. Params, states and values come out as the list of ops says; all else is its own affair.
  * 3. Layouts are chosen at plan time and kept from op to op; activations are not reordered in a
  *    step, weights at most once after their update.
@@ -102,8 +103,8 @@ struct step {
     float lr;
     int pass; /* 0.. within the step when gradients accumulate; part of the dropout counter */
     /* The host's data for graph->inputs[i], dense, borrowed until plan_wait for this ticket (a
-     * CPU backend reads it in place).  NULL = what was fed the last time is still there:
-     * synthetic data cost nothing. */
+     * CPU backend reads it in place).  NULL = what was fed the last time is still there, in the
+     * host's memory too: synthetic data cost nothing. */
     const void *feed[GRAPH_MOST_INPUTS];
 };
 

@@ -7,12 +7,14 @@
  *     the plan counts such reorders and `--profile` shows them; resnet50 has none.
  *  2. The master of a weight has the layout of its weight gradient; forward and data-gradient
  *     copies are reordered once after the update where they differ.
- *  3. BN+ReLU is oneDNN's with fused relu and its bit mask; BN+add+ReLU, SUM, pools' sums,
- *     IMAGE, XENT and the updates are own loops over the blocked layout (par.h, vectorised by
- *     the compiler for the build's baseline and for AVX2 and AVX-512 by target_clones).
+ *  3. Batch norms are own loops over the blocked layout, with their relu and add: one pass over
+ *     memory for statistics, one to apply them; the mask of a relu is computed again from x,
+ * and a sum of two gradients that goes into one is added there.  Activations, sums, images,
+ *     concatenations, cross-entropy and updates are own loops too (par.h, compiled for several
+ *     instruction sets); convolutions, linear layers and pools are oneDNN's.
  *  4. One scratchpad for all primitives (user mode), one planned block for all activations,
  *     huge pages asked for.  The data-gradient of the first convolution is not computed.
- *  5. bf16 only where the machine has it in hardware (avx512_bf16, AMX); else ERR_METHOD.
+ *  5. fp32 alone: other precisions are ERR_METHOD, and so are the transformer's kinds.
  *
  * Built when libdnnl is found; `yardbench --version` says so.
  *
