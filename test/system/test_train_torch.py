@@ -40,7 +40,10 @@ def find_probe():
 
 
 PROBE = find_probe()
-pytestmark = pytest.mark.skipif(PROBE is None, reason="train-probe is not built")
+pytestmark = [
+    pytest.mark.skipif(PROBE is None, reason="train-probe is not built"),
+    pytest.mark.skipif(os.environ.get("YARD_SWEEP") != "1", reason="whole networks take minutes: YARD_SWEEP=1"),
+]
 
 
 class Run:
