@@ -92,23 +92,39 @@ static void hash_password(const char *password, struct str *out)
     free(data);
 }
 
+/* A line of the host's passwd; who has the daemon's rights is at home in the node. */
+static void add_user(const char *line, struct str *out)
+{
+    char name[64], gecos[128] = "", shell[128] = "";
+    unsigned uid, gid;
+
+    if (sscanf(line, "%63[^:]:%*[^:]:%u:%u", name, &uid, &gid) != 3 || uid != getuid()) {
+        str_addf(out, "%s\n", line);
+        return;
+    }
+    (void)sscanf(line, "%*[^:]:%*[^:]:%*u:%*u:%127[^:]", gecos);
+    (void)sscanf(strrchr(line, ':'), ":%127s", shell);
+    str_addf(out, "%s:x:%u:%u:%s:" LOCAL_HOME ":%s\n", name, uid, gid, gecos, shell);
+}
+
 /* The host's accounts, and the cluster's own with the rights of the daemon's user.  Nobody
  * comes in with a password of the host's. */
 static int write_passwd(const char *folder, const struct account *account, struct err *e)
 {
-    auto_str text = {0};
+    auto_str text = {0}, host = {0};
+    bool is_known = false;
+    char *rest = NULL;
 
-    if (fs_read("/etc/passwd", 1 << 20, &text, e) < 0)
+    if (fs_read("/etc/passwd", 1 << 20, &host, e) < 0)
         return -1;
-    if (account->name) {
-        auto_free char *known = xasprintf("\n%s:", account->name);
-
-        if (text.len && text.data[text.len - 1] != '\n')
-            str_add(&text, "\n");
-        if (!strstr(str_text(&text), known))
-            str_addf(&text, "%s:x:%d:%d:yard:/root:/bin/bash\n", account->name, (int)getuid(),
-                     (int)getgid());
+    for (char *line = strtok_r(host.data, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        add_user(line, &text);
+        is_known = is_known || (account->name && is_of(line, account->name));
     }
+    if (account->name && !is_known)
+        str_addf(&text, "%s:x:%d:%d:yard:" LOCAL_HOME ":/bin/bash\n", account->name,
+                 (int)getuid(), (int)getgid());
     return write_text(folder, "passwd", 0644, &text, e);
 }
 

@@ -28,6 +28,7 @@
 
 #define LOCAL_ROOT    "/mnt/batch/tasks/shared/LS_root"
 #define LOCAL_STARTUP "/mnt/batch/tasks/startup"
+#define LOCAL_HOME    "/mnt/batch/home"
 
 /* Why a node cannot be used. */
 struct node_outcome {

@@ -182,8 +182,8 @@ static int settle(struct node *node, struct err *e)
 
 static int make_folders(const struct node *node, struct err *e)
 {
-    static const char *const folders[] = {"root/mounts", "root/jobs", "root/shared",
-                                          "root/configs", "startup"};
+    static const char *const folders[] = {"root/mounts",  "root/jobs", "root/shared",
+                                          "root/configs", "startup",   "home"};
 
     for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
         auto_free char *path = xasprintf("%s/%s", node->folder, folders[i]);
@@ -244,6 +244,7 @@ static void list_binds(struct node *node, struct shim_node_spec *spec)
 
     add_bind(spec, LOCAL_ROOT, arena_printf(arena, "%s/root", node->folder));
     add_bind(spec, LOCAL_STARTUP, arena_printf(arena, "%s/startup", node->folder));
+    add_bind(spec, LOCAL_HOME, arena_printf(arena, "%s/home", node->folder));
     add_bind(spec, "/etc/hosts", arena_printf(arena, "%s/hosts", cluster));
     if (!node->local->has_ssh)
         return;
@@ -268,7 +269,8 @@ static int start_keeper(struct node *node, struct err *e)
 
     net_veth(local->net, node->address, veth);
     if (keeper_address(node->address, &spec.address, e) < 0 ||
-        folder_make(LOCAL_ROOT, 0755, e) < 0 || folder_make(LOCAL_STARTUP, 0755, e) < 0)
+        folder_make(LOCAL_ROOT, 0755, e) < 0 || folder_make(LOCAL_STARTUP, 0755, e) < 0 ||
+        folder_make(LOCAL_HOME, 0755, e) < 0)
         return -1;
     if (local->has_ssh) {
         spec.sshd = local->sshd;

@@ -22,16 +22,28 @@ static bool has_name(const char *const *env, const char *entry)
     return false;
 }
 
+/* A node with namespaces is a machine with a home of its own: what one job's shells leave there
+ * cannot reach the user's, or another node's.  A plain process is the user's, as is its home.
+ */
+static const char *home_of(const struct node *node)
+{
+    const char *home = getenv("HOME");
+
+    if (node->local->net)
+        return LOCAL_HOME;
+    return home && *home ? home : "/root";
+}
+
 static const char **
 make_env(const struct node *node, const char *const *env, struct arena *arena)
 {
-    const char *home = getenv("HOME"), *user = getenv("USER");
+    const char *user = getenv("USER");
     const char *shim = node->local->shim, *slash = strrchr(shim, '/');
     const char *own[] = {
         arena_printf(arena, "YARD_NODE=%s", node->folder),
         /* Where yardbench and its like lie: jobs on the host may use them. */
         arena_printf(arena, "YARD_PROGRAMS=%.*s", (int)(slash ? slash - shim : 0), shim),
-        arena_printf(arena, "HOME=%s", home && *home ? home : "/root"),
+        arena_printf(arena, "HOME=%s", home_of(node)),
         arena_printf(arena, "USER=%s", user && *user ? user : "root"),
     };
     size_t count = 0;

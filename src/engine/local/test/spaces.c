@@ -88,6 +88,21 @@ static void nodes_reach_each_other_by_ssh(void **state)
     rig_expect_log(rig, 1, "execution-tvm-1-1.log", "job: exit code 0\n");
 }
 
+/* Not the user's: a shell that is killed there must not stand in the way of his own. */
+static void each_node_has_a_home(void **state)
+{
+    struct rig *rig = *state;
+    struct engine_login login;
+    char command[256];
+
+    rig_add_up(rig, 2);
+    assert_int_equal(rig->engine->ops->node_login(rig->engine, 2, &login, NULL), 0);
+    snprintf(command, sizeof(command),
+             "echo mine > ~/here; echo $HOME; ssh %s 'pwd; ls -A; echo end'", login.address);
+    assert_int_equal(rig_run(rig, 2, command), 0);
+    rig_expect_log(rig, 1, "stdout.txt", "/mnt/batch/home\n/mnt/batch/home\nend\n");
+}
+
 static void admin_logs_in_with_his_key(void **state)
 {
     struct rig *rig = *state;
@@ -359,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(node_is_a_host_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(data_folder_is_hidden, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nodes_reach_each_other_by_ssh, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_node_has_a_home, set_up, tear_down),
         cmocka_unit_test_setup_teardown(admin_logs_in_with_his_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ranks_run_on_all_nodes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(volume_is_a_mount_without_devices, set_up, tear_down),
