@@ -25,6 +25,7 @@ struct telling {
     struct control_config *config;
     struct db *db;
     struct arena *arena;
+    struct err no_size; /* why the cluster's size is not known; ERR_NONE = it is */
 };
 
 static void drop_json(void *value)
@@ -200,31 +201,41 @@ static int tell_volumes(struct telling *t,
 
 /* --- clusters and nodes --- */
 
+/* What a node of it has.  A size that the settings no longer know says nothing: nodes that are
+ * there keep what they have, and jobs on them go on. */
+static void
+tell_size(struct telling *t, const struct resource *r, struct engine_cluster *c, struct err *e)
+{
+    const char *name = json_string_value(json_object_get(r->properties, "vmSize"));
+    const struct vmsize *size;
+
+    if (vmsizes_find(t->conductor->control->sizes, name ? name : "", &size, e) < 0)
+        return;
+    c->cores = size->cores;
+    c->memory_mib = size->memory_mib;
+    c->gpus = conductor_gpus(t->conductor->control, size);
+}
+
 static int
 tell_cluster(struct telling *t, int64_t id, struct engine_cluster **ret, struct err *e)
 {
     struct engine_cluster *c = arena_alloc(t->arena, sizeof(*c));
     struct cluster_work work = {0};
-    const struct vmsize *size;
     struct resource *r;
     json_t *spec;
     bool found;
 
     if (find(t, id, RESOURCE_CLUSTER, &r, e) < 0 ||
         store_find_cluster_work(t->db, id, &work, &found, e) < 0 ||
-        whole_spec(t, r, &spec, e) < 0 ||
-        vmsizes_find(t->conductor->control->sizes,
-                     json_string_value(json_object_get(r->properties, "vmSize")), &size, e) < 0)
+        whole_spec(t, r, &spec, e) < 0)
         return -1;
     *c = (struct engine_cluster){
         .id = id,
         .name = r->name,
         .spec = spec,
         .suffix = resource_output_segment(t->arena, r->arm_id, work.uuid),
-        .cores = size->cores,
-        .memory_mib = size->memory_mib,
-        .gpus = conductor_gpus(t->conductor->control, size),
     };
+    tell_size(t, r, c, &t->no_size);
     *ret = c;
     return tell_volumes(t, spec, &c->volumes, &c->volume_count, e);
 }
@@ -239,6 +250,10 @@ static int add_node(struct telling *t, int64_t id, struct err *e)
         return 0;
     if (tell_cluster(t, known->cluster_id, &cluster, e) < 0)
         return -1;
+    if (t->no_size.code != ERR_NONE && known->state == NODE_CREATING) {
+        *e = t->no_size;
+        return -1;
+    }
     node.name = known->name;
     node.cluster = cluster;
     t->conductor->engine->ops->node_add(t->conductor->engine, &node);

@@ -104,6 +104,23 @@ static int no_directory(const char *id, struct err *e)
     return err_target(e, "outputdirectoryid");
 }
 
+/* Which volumes the cluster had, nobody knows any more; the files are where they were. */
+static int cluster_gone(const char *id, const char *rest, const char *segment, struct err *e)
+{
+    auto_str path = {0};
+
+    add_path(&path, rest);
+    add_path(&path, segment);
+    err_set(
+        e, ERR_NOT_FOUND,
+        "the output directory \"%.64s\" lies on a volume of the job's cluster, and the "
+        "cluster was deleted; its files are still on the share or container that the cluster "
+        "mounted: look for \"%.300s\" there",
+        id, str_text(&path));
+    err_reason(e, "ClusterNotFound");
+    return err_target(e, "outputdirectoryid");
+}
+
 int batchai_output_path(const json_t *job_kept,
                         const char *segment,
                         const char *id,
@@ -136,11 +153,14 @@ int batchai_output_place(const json_t *job_kept,
     const char *prefix, *suffix, *rest;
     struct volume volume;
     auto_str path = {0};
-    bool is_job;
+    bool is_job, has_root;
 
     if (!find_directory(job_kept, id, &prefix, &suffix))
         return no_directory(id, e);
-    if (!split_root(prefix, &is_job, &rest) ||
+    has_root = split_root(prefix, &is_job, &rest);
+    if (has_root && !is_job && !cluster_kept)
+        return cluster_gone(id, rest, segment, e);
+    if (!has_root ||
         !find_volume(is_job ? job_kept : cluster_kept, rest, arena, &volume, &rest) ||
         (volume.kind != VOLUME_FILE_SHARE && volume.kind != VOLUME_BLOBS)) {
         err_set(e, ERR_INVALID,

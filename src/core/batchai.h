@@ -93,8 +93,9 @@ int batchai_volumes(const json_t *kept,
 
 /* The folder of an output directory id ("stdouterr" or one of outputDirectories) as volume and
  * path within it; segment is jobOutputDirectoryPathSegment.  cluster_kept is the kept form of
- * the cluster, for its volumes; may be NULL.  ERR_NOT_FOUND for an unknown id; ERR_INVALID "the
- * specified outputDirectoryId x is not present on a mount root" when it is on no share or
+ * the cluster, for its volumes; NULL when it is gone.  ERR_NOT_FOUND for an unknown id, and for
+ * what lies on volumes of a cluster that is gone; ERR_INVALID "the specified
+ * outputDirectoryId x is not present on a mount root" when it is on no share or
  * container.  Strings in the arena. */
 int batchai_output_place(const json_t *job_kept,
                          const json_t *cluster_kept,

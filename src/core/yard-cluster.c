@@ -102,9 +102,15 @@ static void note_error(struct yard *y, struct cluster *c, const struct room *roo
 
 /* --- how many --- */
 
+static int broken_nodes(const struct cluster *c)
+{
+    return c->count[NODE_UNUSABLE] - c->lost;
+}
+
+/* What its jobs need; those that wait need more than what is broken. */
 static int demand(const struct cluster *c)
 {
-    int64_t nodes = c->queued_nodes + c->held;
+    int64_t nodes = c->queued_nodes + c->held + (c->queued_nodes > 0 ? broken_nodes(c) : 0);
     int64_t most = c->it.most;
 
     return max(c->it.least, (int)(nodes < most ? nodes : most));
@@ -245,7 +251,7 @@ static int useful_nodes(const struct cluster *c, int usable, int room)
 static int partial(const struct cluster *c, int room)
 {
     int live = mind_live_nodes(c);
-    int usable = live - (c->count[NODE_UNUSABLE] - c->lost);
+    int usable = live - broken_nodes(c);
 
     if (!c->it.is_automatic)
         return room;
@@ -305,12 +311,28 @@ static void end_jobs(struct yard *y, struct cluster *c)
     }
 }
 
+/* They are in the place of nodes that could serve the jobs which wait. */
+static void let_broken_go(struct yard *y, struct cluster *c)
+{
+    struct ordered_link *link = ordered_first(&c->expired), *next;
+
+    for (; c->queued_nodes > 0 && link; link = next) {
+        struct node *n = container_of(link, struct node, expired);
+
+        next = ordered_next(&c->expired, link);
+        if (n->it.state == NODE_UNUSABLE)
+            mind_let_node_go(y, n);
+    }
+}
+
 static void let_expired_go(struct yard *y, struct cluster *c)
 {
     bool is_short = c->it.error_code[0] != '\0';
     int kept = is_short ? c->it.least : demand(c);
     struct ordered_link *link;
 
+    if (c->it.is_automatic)
+        let_broken_go(y, c);
     while (c->it.is_automatic && mind_live_nodes(c) > kept &&
            (link = ordered_last(&c->expired)))
         mind_let_node_go(y, container_of(link, struct node, expired));

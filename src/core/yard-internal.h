@@ -19,6 +19,8 @@ enum {
     /* From the word to stop until the nodes are free: 30 s from TERM to KILL, 5 s until nothing
      * is alive.  For estimates and reservations. */
     MIND_STOP_MS = 35 * 1000,
+    /* A broken node is not replaced sooner: what fails at once would be made without end. */
+    MIND_HEAL_MS = 60 * 1000,
 };
 
 /* --- the machines: yard-machine.c.  ERR_CONFLICT and no change for a pair not in the table ---

@@ -118,7 +118,7 @@ void mind_enter_attempt(struct yard *y, struct attempt *a)
     c->held += (int)count;
     ordered_add(&c->holds, &a->hold.link,
                 schedule_add_ms(is_stopping ? y->now_ms : limit_ms, MIND_STOP_MS), a->it.id);
-    if (!is_stopping)
+    if (!is_stopping || a->it.stop == STOP_REQUEUE)
         ordered_add(&y->wall_timers, &a->timer, limit_ms, a->it.id);
 }
 
@@ -180,22 +180,29 @@ static const struct stop_rule {
     [STOP_DELETED] = {2, true},
 };
 
+/* Who has used up his time while his nodes were being freed does not get it a second time. */
+static bool overrides(enum stop_reason reason, enum stop_reason current)
+{
+    return stop_rules[reason].weight > stop_rules[current].weight ||
+           (reason == STOP_WALL_CLOCK && current == STOP_REQUEUE);
+}
+
 void mind_stop_attempt(struct yard *y, struct attempt *a, enum stop_reason reason)
 {
     struct cluster *c = a->job->cluster;
     bool is_first = a->it.state != ATTEMPT_STOPPING;
 
-    if (stop_rules[reason].weight <= stop_rules[a->it.stop].weight ||
-        attempt_apply(&a->it, ATTEMPT_EV_STOP, NULL) < 0)
+    if (!overrides(reason, a->it.stop) || attempt_apply(&a->it, ATTEMPT_EV_STOP, NULL) < 0)
         return;
     a->it.stop = reason;
     mind_changed_attempt(y, a);
     if (stop_rules[reason].is_announced &&
         job_apply(&a->job->it, JOB_EV_END, y->now_ms, NULL) == 0)
         mind_changed_job(y, a->job);
+    if (reason != STOP_REQUEUE)
+        ordered_remove(&y->wall_timers, &a->timer);
     if (!is_first)
         return;
-    ordered_remove(&y->wall_timers, &a->timer);
     ordered_remove(&c->holds, &a->hold.link);
     ordered_add(&c->holds, &a->hold.link, schedule_add_ms(y->now_ms, MIND_STOP_MS), a->it.id);
     mind_act(y, ACTION_ATTEMPT_STOP, a->it.id);

@@ -13,11 +13,14 @@ void mind_time_node(struct yard *y, struct node *n)
     const struct yard_cluster *c = &n->cluster->it;
     bool is_useless =
         n->it.state == NODE_IDLE || (n->it.state == NODE_UNUSABLE && n->it.attempt_id == 0);
+    int64_t patience_ms = c->idle_ms;
 
+    if (n->it.state == NODE_UNUSABLE && patience_ms < MIND_HEAL_MS)
+        patience_ms = MIND_HEAL_MS;
     ordered_remove(&y->idle_timers, &n->timer);
     ordered_remove(&n->cluster->expired, &n->expired);
     if (is_useless && c->is_automatic)
-        ordered_add(&y->idle_timers, &n->timer, schedule_add_ms(n->it.since_ms, c->idle_ms),
+        ordered_add(&y->idle_timers, &n->timer, schedule_add_ms(n->it.since_ms, patience_ms),
                     n->it.id);
 }
 

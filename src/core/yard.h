@@ -47,10 +47,14 @@
  *     attempt ended by itself before the stop reached it (ENDED_EXITED, not ENDED_STOPPED) has
  *     the outcome of that end.  So nothing is run twice that was done, and nothing that was
  *     killed counts as done.
+ *   - A job that is stopped to be queued again, and whose wall-clock limit passes before it has
+ *     ended, fails by that limit: its time is used up.
  *   - A wish that comes after the end changes nothing.
  *
  * A node whose set-up failed is unusable and stays, counted as there: replacing it would only
- * fail again.  Scaling it away and back heals.  A node that was up and is lost is let go and
+ * fail again.  Scaling it away and back heals.  An automatic cluster whose jobs wait makes
+ * another one, as far as its maximum allows, and gives the broken one up after idle_ms (at
+ * least a minute).  A node that was up and is lost is let go and
  * another one is made; the attempt on it is stopped, its job tried again elsewhere.
  *
  * now_ms is the same clock in all calls; one that goes back counts as standing still. */

@@ -67,9 +67,9 @@ static const struct setting {
     {"most_nodes", NUMBER, offsetof(struct settings, most_nodes), "100", 1, 10000,
      "Nodes of all clusters together."},
     {"oversubscribe", TEXT, offsetof(struct settings, oversubscribe), "yes", 0, 0,
-     "yes: nodes may have more cores in all than this machine has, and share them. no: a "
-     "cluster "
-     "stays smaller than asked for. GPUs are never shared."},
+     "yes: nodes may have more cores in all than this machine has, and share them evenly. no: "
+     "a cluster stays smaller than asked for, and each node has its processors for itself. "
+     "GPUs are never shared."},
     {"vm_sizes", TEXT, offsetof(struct settings, vm_sizes), "", 0, 0,
      "More machine sizes, separated by commas: name cores memory_gib gpus [family]."},
     {"idle_seconds", NUMBER, offsetof(struct settings, idle_seconds), "300", 0, 86400,
@@ -78,6 +78,10 @@ static const struct setting {
      "How often a job is tried in all when its nodes are lost."},
     {"node_pids", NUMBER, offsetof(struct settings, node_pids), "4096", 16, 4194304,
      "Processes and threads that a node's job may have at once."},
+    {"node_start_seconds", NUMBER, offsetof(struct settings, node_start_seconds), "3600", 1,
+     604800,
+     "How long a new node may take until it is ready, its setup task included; then it is "
+     "unusable, and says why."},
     {"grace_seconds", NUMBER, offsetof(struct settings, grace_seconds), "30", 0, 3600,
      "How long a job that is told to end may go on before it is killed."},
     {"log_level", LEVEL, offsetof(struct settings, log_level), "info", 0, 0,

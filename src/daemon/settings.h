@@ -33,7 +33,8 @@ struct settings {
     int most_attempts; /* of a job whose nodes are lost */
     int most_nodes;
     int node_pids;
-    int grace_seconds;   /* between TERM and KILL */
+    int grace_seconds; /* between TERM and KILL */
+    int node_start_seconds;
     char *oversubscribe; /* "yes" or "no" */
     char *nodes;         /* "auto", "namespaces" or "processes" */
     char *node_subnet, *vm_sizes;

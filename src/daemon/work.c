@@ -83,6 +83,7 @@ int work_make_engine(const struct settings *settings,
         .grace_ms = (int64_t)settings->grace_seconds * 1000,
         .subnet = *settings->node_subnet ? settings->node_subnet : NULL,
         .pids = settings->node_pids,
+        .start_ms = (int64_t)settings->node_start_seconds * 1000,
     };
 
     if (str_equal(settings->nodes, "namespaces") && geteuid() != 0)

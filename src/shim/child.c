@@ -3,6 +3,7 @@
 
 #include "base/fs.h"
 #include "base/str.h"
+#include "shim/cpus.h"
 #include "shim/process.h"
 
 #include <errno.h>
@@ -102,6 +103,14 @@ static int enter_cgroups(const struct ready *ready, struct err *e)
     return 0;
 }
 
+/* After the cgroups: entering one of processors undoes what was set before. */
+static int settle_on_cpus(const struct ready *ready, struct err *e)
+{
+    (void)e;
+    shim_cpus_settle_on(ready->spec->cpus);
+    return 0;
+}
+
 static int enter_namespaces(const struct ready *ready, struct err *e)
 {
     /* A mount namespace wants a caller whose root folder is shared with nobody: a sanitizer has
@@ -116,19 +125,72 @@ static int enter_namespaces(const struct ready *ready, struct err *e)
     return 0;
 }
 
-/* A log's folder is one that jobs write to: a link, a pipe or a device planted under the log's
- * name is not what is written to. */
-static int open_log(const char *path, struct err *e)
+/* Make the folder of path, relative to at, and open it; no link is followed. */
+static int open_folder_beneath(int at, const char *path, int *ret_fd, struct err *e)
 {
-    int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    auto_free char *copy = xstrdup(path);
+    char *rest = NULL, *next = NULL, *name = strtok_r(copy, "/", &rest);
+    auto_close int fd = fcntl(at, F_DUPFD_CLOEXEC, 0);
+
+    /* The last one is the file. */
+    for (; name && (next = strtok_r(NULL, "/", &rest)); name = next) {
+        int below;
+
+        if (mkdirat(fd, name, 0777) < 0 && errno != EEXIST)
+            return err_sys(e, errno, "could not make the folder \"%.200s\"", name);
+        if (fs_open_beneath(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &below, e) < 0)
+            return err_wrap(e, "the log's folder \"%.200s\"", path);
+        close(fd);
+        fd = below;
+    }
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int open_folder(const char *path, int *ret_fd, struct err *e)
+{
     const char *slash = strrchr(path, '/');
     auto_free char *folder = xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
-    auto_close int fd = -1;
-    struct stat st;
 
     if (fs_make_folders(folder, 0777, e) < 0)
         return -1;
-    fd = open(path, flags, 0666);
+    *ret_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *ret_fd < 0 ? err_sys(e, errno, "could not open \"%.200s\"", folder) : 0;
+}
+
+/* What is left of path below the folder of the logs; NULL when it lies elsewhere. */
+static const char *below_logs(const struct shim_spec *spec, const char *path)
+{
+    size_t len = spec->logs ? strlen(spec->logs) : 0;
+
+    return len && strncmp(path, spec->logs, len) == 0 && path[len] == '/' ? path + len : NULL;
+}
+
+static int
+open_folder_of_log(const struct shim_spec *spec, const char *path, int *ret_fd, struct err *e)
+{
+    const char *rest = below_logs(spec, path);
+    auto_close int root = -1;
+
+    if (!rest)
+        return open_folder(path, ret_fd, e);
+    root = open(spec->logs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return err_sys(e, errno, "could not open \"%.200s\"", spec->logs);
+    return open_folder_beneath(root, rest, ret_fd, e);
+}
+
+/* A log's folder is one that jobs write to: a link, a pipe or a device planted under the log's
+ * name, or a link in the place of a folder above it, is not what is written to. */
+static int open_log(const struct shim_spec *spec, const char *path, struct err *e)
+{
+    int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    auto_close int folder = -1, fd = -1;
+    struct stat st;
+
+    if (open_folder_of_log(spec, path, &folder, e) < 0)
+        return -1;
+    fd = openat(folder, strrchr(path, '/') + 1, flags, 0666);
     if (fd < 0)
         return err_sys(e, errno, "could not open the log \"%.200s\"", path);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -141,7 +203,7 @@ static int open_log(const char *path, struct err *e)
 /* The user's own, so that the command can open it again by its name. */
 static int open_log_for(const struct shim_spec *spec, const char *path, struct err *e)
 {
-    auto_close int fd = open_log(path, e);
+    auto_close int fd = open_log(spec, path, e);
 
     if (fd < 0)
         return -1;
@@ -232,8 +294,8 @@ static int wait_at_gate(const struct ready *ready, struct err *e)
 /* In this order: cgroups by paths of the machine, logs and folders by those of the node; the
  * logs are opened with the rights of the shim, the folder is entered with those of the user. */
 static int (*const steps[])(const struct ready *ready, struct err *e) = {
-    enter_cgroups, enter_namespaces, open_logs,     set_limits,
-    become_user,   enter_folder,     reset_signals, wait_at_gate,
+    enter_cgroups, settle_on_cpus, enter_namespaces, open_logs,    set_limits,
+    become_user,   enter_folder,   reset_signals,    wait_at_gate,
 };
 
 /* --- the child --- */

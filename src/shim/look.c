@@ -6,7 +6,10 @@
 #include "shim/folder.h"
 #include "shim/record.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 
 enum {
     MOST_RECORD_BYTES = 512,
@@ -53,6 +56,32 @@ static int find_shim(struct look *look, bool *ret_lives, struct err *e)
     return err_set(e, failed.code, "%s", failed.msg);
 }
 
+/* Does a shim hold the folder that has not said yet who it is?  A shim that begins while the
+ * lock is tried here ends without doing anything, and is started again by who watches it. */
+static int is_held(const struct look *look, bool *ret_held, struct err *e)
+{
+    auto_close int fd = openat(look->folder, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    *ret_held = false;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "could not open \"lock\"");
+    *ret_held = flock(fd, LOCK_SH | LOCK_NB) < 0;
+    return *ret_held && errno != EWOULDBLOCK ? err_sys(e, errno, "could not look at the lock")
+                                             : 0;
+}
+
+/* Nothing was started, as far as can be seen: unless a shim is about to. */
+static int judge_unstarted(struct look *look, struct err *e)
+{
+    bool held;
+
+    if (is_held(look, &held, e) < 0)
+        return -1;
+    look->state = held ? SHIM_ALIVE : SHIM_ABSENT;
+    look->shim.pid = 0;
+    return 0;
+}
+
 /* A shim writes its record and ends: when it is seen to be dead, the record must be looked for
  * once more, or an end that came in between would be called lost. */
 static int look_into(struct look *look, struct err *e)
@@ -71,8 +100,11 @@ static int look_into(struct look *look, struct err *e)
     if (find_record(look, &found, e) < 0 ||
         shim_folder_has(look->folder, "started", &was_started, e) < 0)
         return -1;
-    if (!found)
-        look->state = was_started ? SHIM_LOST : SHIM_ABSENT;
+    if (found)
+        return 0;
+    if (!was_started)
+        return judge_unstarted(look, e);
+    look->state = SHIM_LOST;
     return 0;
 }
 

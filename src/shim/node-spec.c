@@ -46,6 +46,7 @@ void shim_node_format(const struct shim_node_spec *spec, struct str *out)
     }
     put_list(out, "hide", spec->hides, spec->hide_count);
     put_list(out, "cgroup", spec->cgroups, spec->cgroup_count);
+    put(out, "cpus", spec->cpus);
     put(out, "sshd", spec->sshd);
     for (size_t i = 0; i < spec->listener_count; i++) {
         auto_free char *text =
@@ -112,10 +113,8 @@ static int take_field(struct shim_node_spec *spec, const char *key, const char *
         const char *key;
         const char **at;
     } texts[] = {
-        {"hostname", &spec->hostname},
-        {"bridge", &spec->bridge},
-        {"veth", &spec->veth},
-        {"sshd", &spec->sshd},
+        {"hostname", &spec->hostname}, {"bridge", &spec->bridge}, {"veth", &spec->veth},
+        {"sshd", &spec->sshd},         {"cpus", &spec->cpus},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {

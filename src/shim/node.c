@@ -3,6 +3,7 @@
 
 #include "base/fs.h"
 #include "base/str.h"
+#include "shim/cpus.h"
 #include "shim/netlink.h"
 
 #include <arpa/inet.h>
@@ -66,6 +67,7 @@ static void join_cgroups(const struct shim_node_spec *spec)
 
         put_text(path, "0");
     }
+    shim_cpus_settle_on(spec->cpus);
     put_text("/proc/self/oom_score_adj", "-900");
 }
 

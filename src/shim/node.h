@@ -12,6 +12,7 @@
  *     from=, to=  repeated pairs: what is bound where
  *     hide=       repeated: folder under an empty file system, after all binding
  *     cgroup=     repeated: folder whose cgroup.procs the keeper writes itself into
+ *     cpus=       processors to stay on, "0-3,8"
  *     sshd=       the program
  *     listen=     repeated: "<port> <configuration>" of an sshd to run, as the node sees it
  *
@@ -52,6 +53,7 @@ struct shim_bind {
 
 struct shim_node_spec {
     const char *hostname, *bridge, *veth, *sshd;
+    const char *cpus; /* NULL = any */
     struct in_addr gateway, address;
     int prefix;
     struct shim_bind binds[SHIM_NODE_BINDS];

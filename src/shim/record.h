@@ -35,7 +35,7 @@ struct shim_record {
 
 enum shim_state {
     SHIM_ABSENT, /* nothing was ever started here: it may be */
-    SHIM_ALIVE,  /* *ret_pid runs it */
+    SHIM_ALIVE,  /* *ret_pid runs it; 0 = a shim has the folder, and has not said who it is */
     SHIM_ENDED,  /* *ret_record tells how; nothing of the task is alive */
     SHIM_LOST,   /* it was started and nobody knows how it ended (shim killed, machine
                     restarted) */

@@ -2,6 +2,7 @@
 #include "shim/spec.h"
 
 #include "base/str.h"
+#include "shim/cpus.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -110,6 +111,13 @@ static int check_variable(const char *value, struct err *e)
     return 0;
 }
 
+static int check_cpus(const char *value, struct err *e)
+{
+    cpu_set_t set;
+
+    return shim_cpus_parse(value, &set, e);
+}
+
 static int check_limit(const char *value, struct err *e)
 {
     struct rlimit limit;
@@ -180,6 +188,8 @@ static const struct key {
     {"cwd", false, offsetof(struct shim_spec, cwd), check_path, NULL},
     {"stdout", false, offsetof(struct shim_spec, stdout_path), check_path, NULL},
     {"stderr", false, offsetof(struct shim_spec, stderr_path), check_path, NULL},
+    {"logs", false, offsetof(struct shim_spec, logs), check_path, NULL},
+    {"cpus", false, offsetof(struct shim_spec, cpus), check_cpus, NULL},
     {"enter", false, 0, NULL, take_enter},
     {"namespaces", false, 0, NULL, take_namespaces},
     {"cgroup", true, offsetof(struct shim_spec, cgroups), check_path, NULL},
@@ -341,6 +351,8 @@ void shim_spec_format(const struct shim_spec *spec, struct str *out)
     put_text(out, "cwd", spec->cwd);
     put_text(out, "stdout", spec->stdout_path);
     put_text(out, "stderr", spec->stderr_path);
+    put_text(out, "logs", spec->logs);
+    put_text(out, "cpus", spec->cpus);
     put_text(out, "namespaces", spec->enter_pid ? spec->namespaces : NULL);
     put_list(out, "cgroup", spec->cgroups);
     put_list(out, "memory", spec->memory);

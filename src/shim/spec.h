@@ -8,12 +8,15 @@
  *     cwd=        folder, made by nobody: must be there
  *     stdout=     file to append to (made when missing, with its folder)
  *     stderr=     the same; may be the same file
+ *     logs=       folder that no link is followed beneath: of stdout and stderr as far as they
+ *                 lie in it.  Jobs write there, and plant links
  *     enter=      pid of the process whose namespaces to enter first: "<pid> <start time>"
  *     namespaces= which: letters of "mnu" (mount, network, UTS)
  *     cgroup=     repeated: folder whose cgroup.procs the command is put into.  It must be the
  *                 task's own: whatever is in it when the command has ended is killed
  *     memory=     repeated: file that counts OOM kills (memory.events or memory.oom_control).
  *                 Version 1 counts in the victim's own group alone: name the task's
+ *     cpus=       processors to stay on, "0-3,8": where a cgroup cannot see to it
  *     limit=      repeated: "<name> <soft> <hard>" for setrlimit: core, nofile, nproc, stack,
  *                 memlock, fsize, as; a number or "unlimited"
  *     grace_ms=   between TERM and KILL; default SHIM_GRACE_MS
@@ -49,7 +52,9 @@ struct shim_spec {
     const char **argv; /* NULL-ended, as all lists; a list may be NULL where it may be empty */
     const char **env;
     const char *cwd, *stdout_path, *stderr_path;
-    pid_t enter_pid; /* 0 = none */
+    const char *logs; /* NULL = links are followed */
+    const char *cpus; /* NULL = any */
+    pid_t enter_pid;  /* 0 = none */
     uint64_t enter_start;
     const char *namespaces;
     const char **cgroups;

@@ -2,9 +2,11 @@
 """az's verbs for clusters, file servers and jobs, as recipes use them."""
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import time
@@ -280,6 +282,66 @@ def test_commands_run_on_nodes(house, cluster):
     assert second.stdout.splitlines() == [nodes[1]["nodeId"], "its"]
     refused(house, 2, "LOCALPORT", *where, "-L", "nonsense")
     refused(house, 3, "no node", *where, "-n", "tvm-none", "--exec", "true")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def first_bytes(port):
+    """What is said first at a port of this machine; "" while nobody listens."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as end:
+            return end.recv(64).decode()
+    except OSError:
+        return ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nodes have SSH as root only")
+def test_ports_are_led_to_a_node(house, cluster):
+    """-L: of two ports to the node's own SSH, while a command runs there, and until Ctrl-C without one."""
+    where = ("batchai", "cluster", "node", "exec", "-c", cluster, *IN_WORKSPACE,
+             "-k", house.folder / ".ssh/id_rsa")
+    until(lambda: house.run(*where, "--exec", "true", check=False).returncode == 0)
+    for more, status in ((("--exec", "read line; exit 6"), 6), ((), 255)):  # as ssh has it
+        ports = free_port(), free_port()
+        tunnels = [word for port in ports for word in ("-L", f"{port}:localhost:22")]
+        running = subprocess.Popen(
+            [str(house.programs / "yard"), *map(str, where), *tunnels, *more], env=house.env(),
+            cwd=house.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, start_new_session=True)
+        try:
+            for port in ports:
+                until(lambda: first_bytes(port).startswith("SSH-2.0-"), f"nothing at port {port}")
+            if not more:
+                os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+            _, errors = running.communicate("go on\n" if more else None, timeout=LONG_S)
+        finally:
+            running.kill()
+        assert running.returncode == status, errors
+        assert ("until Ctrl-C" in errors) == (not more)
+        assert not any(map(first_bytes, ports))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nodes have SSH as root only")
+def test_a_password_opens_a_node(house):
+    """-p: the password of the cluster's account, with what shells find special; a wrong one is refused."""
+    password = "it's $HOME \"7\""
+    result(house, "batchai", "cluster", "create", "-n", "word", *IN_WORKSPACE, "-s", "host", "-t", "1",
+           "-u", "tester", "-p", password)
+    where = ("batchai", "cluster", "node", "exec", "-c", "word", *IN_WORKSPACE)
+    try:
+        done = until(lambda: (d := house.run(*where, "-p", password, "--exec", "id -un; exit 9",
+                                             check=False)).returncode == 9 and d)
+        assert done.stdout.strip() in ("root", "tester")  # one number, two names
+        assert password not in done.stderr
+        wrong = house.run(*where, "-p", "not it", "--exec", "true", check=False)
+        assert wrong.returncode == 255 and "Permission denied" in wrong.stderr
+        assert not list(pathlib.Path("/tmp").glob("yard-askpass-*"))
+    finally:
+        house.run("batchai", "cluster", "delete", "-n", "word", *IN_WORKSPACE, "-y")
 
 
 # -- file servers -----------------------------------------------------------------------------------

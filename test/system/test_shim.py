@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """yard-shim with real processes: what it runs, how that ends, and what is known afterwards."""
+import fcntl
 import json
 import os
 import pathlib
@@ -161,6 +162,38 @@ def test_a_log_that_is_no_file_is_not_written_to(run, tmp_path, plant):
     record = run.bash("echo ran").start().finish()
     assert record["code"] == -1 and "log" in run.error()
     assert victim.read_text() == "keep"
+
+
+def test_no_link_is_followed_beneath_the_folder_of_the_logs(run, tmp_path):
+    """A job that wrote there before may have put a link in the place of a folder."""
+    logs, elsewhere = tmp_path / "share", tmp_path / "elsewhere"
+    logs.mkdir()
+    elsewhere.mkdir()
+    (logs / "out").symlink_to(elsewhere)
+    path = logs / "out/job/stdout.txt"
+    record = run.bash("echo x", stdout=path, stderr=path, logs=logs).start().finish()
+    assert record["code"] == -1 and "out" in run.error()
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_log_is_made_with_its_folders_beneath_the_folder_of_the_logs(run, tmp_path):
+    """Links above it are the machine's own affair; what lies elsewhere is opened as before."""
+    real, other = tmp_path / "real", tmp_path / "other/stderr.txt"
+    real.mkdir()
+    (tmp_path / "way").symlink_to(real)
+    path = tmp_path / "way/a/b/stdout.txt"
+    record = run.bash("echo x; echo y >&2", stdout=path, stderr=other, logs=tmp_path / "way").start().finish()
+    assert record["code"] == 0, run.error()
+    assert (real / "a/b/stdout.txt").read_text() == "x\n" and other.read_text() == "y\n"
+
+
+def test_the_command_stays_on_its_processors(run):
+    """And on what there is when none of them is left."""
+    mine = sorted(os.sched_getaffinity(0))
+    record = run.bash("nproc", cpus=mine[-1]).start().finish()
+    assert record["code"] == 0 and run.out.read_text() == "1\n"
+    gone = Run(run.folder.parent / "gone").bash("nproc", cpus="1000-1023")
+    assert gone.start().finish()["code"] == 0 and gone.out.read_text() == f"{len(mine)}\n"
 
 
 @needs_root
@@ -353,6 +386,18 @@ def test_the_shim_links_the_c_library_alone():
 
 
 # --- once --------------------------------------------------------------------------------------
+
+
+def test_a_shim_that_has_not_said_who_it_is_has_the_folder(run):
+    """Its daemon died, the next one looks: what is about to be started is not to be made ready again."""
+    run.bash("true")
+    assert run.look() == "absent"
+    with open(run.folder / "lock", "w") as lock:
+        assert run.look() == "absent"  # left behind by one that failed
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run.look() == "alive 0"
+    assert run.look() == "absent"
+    assert run.start().finish()["code"] == 0
 
 
 def test_a_second_start_starts_nothing(run):

@@ -222,6 +222,9 @@ static int no_folder(const struct volume *v, void *context, char **ret_path, str
     return err_set(e, ERR_NOT_FOUND, "there are no volumes here");
 }
 
+/* More sizes that the settings have; NULL = none. */
+static const char *vm_sizes;
+
 static void start(struct desk *d, struct fake *fake)
 {
     struct control_config config = {
@@ -231,6 +234,7 @@ static void start(struct desk *d, struct fake *fake)
         .volume_folder = no_folder,
         .limits = {.oversubscribe = true, .most_nodes = 100},
         .most_attempts = 3,
+        .vm_sizes = vm_sizes,
         .file_servers = fake->file_servers ? fake->file_servers : "/nowhere",
         .context = fake,
     };
@@ -257,8 +261,8 @@ static void put_json(struct desk *d,
     assert_non_null(kept);
     control_put_resource(d->control, change, &put);
     expect_ok(change);
-    assert_non_null(change->operation);
-    assert_int_equal(change->operation->state, OPERATION_SUCCEEDED);
+    if (change->operation) /* it is new */
+        assert_int_equal(change->operation->state, OPERATION_SUCCEEDED);
 }
 
 static void have_cluster(struct desk *d, const char *name, int target)
@@ -366,6 +370,50 @@ static void an_attempt_under_way_is_said_again_after_a_restart(void **state)
     say(&fake, 'e', told.started_ids[0], 7);
     eventually(&d, "SELECT exit_code FROM job_state", 7);
     assert_int_equal(count(&d, "SELECT count(*) FROM attempt"), 1);
+    desk_done(&d);
+}
+
+static void put_tiny(struct desk *d, int target)
+{
+    auto_free char *text = xasprintf("{\"vmSize\": \"tiny\", \"scaleSettings\": {\"manual\": "
+                                     "{\"targetNodeCount\": %d, \"nodeDeallocationOption\": "
+                                     "\"requeue\"}}}",
+                                     target);
+
+    put_json(d, RESOURCE_CLUSTER, SPACE, "c", text, NULL);
+}
+
+/* Somebody took the size out of the settings, and restarted. */
+static void a_job_goes_on_when_the_size_of_its_nodes_is_known_no_more(void **state)
+{
+    struct fake fake;
+    struct told told;
+    struct desk d;
+
+    (void)state;
+    vm_sizes = "tiny 1 1 0";
+    begin(&d, &fake, true);
+    put_tiny(&d, 1);
+    have_job(&d, "j", 1);
+    eventually(&d, "SELECT count(*) FROM attempt WHERE state = 1", 1);
+    desk_stop(&d);
+
+    vm_sizes = NULL;
+    fake.told = (struct told){0};
+    start(&d, &fake);
+    for (int i = 0; i < 5000 && !look(&fake).resumed; i++)
+        usleep(1000);
+    told = look(&fake);
+    assert_int_equal(told.nodes_added, 1);
+    assert_int_equal(told.started_count, 1);
+    say(&fake, 'e', told.started_ids[0], 7);
+    eventually(&d, "SELECT exit_code FROM job_state", 7);
+    /* A new node cannot be had. */
+    put_tiny(&d, 2);
+    eventually(&d,
+               "SELECT count(*) FROM node WHERE state = 4 AND error_message LIKE "
+               "'there is no VM size \"tiny\"%'",
+               1);
     desk_done(&d);
 }
 
@@ -596,6 +644,7 @@ int main(void)
         cmocka_unit_test(a_job_runs_on_the_nodes_of_its_cluster),
         cmocka_unit_test(a_secret_is_not_in_the_tables_as_it_is),
         cmocka_unit_test(an_attempt_under_way_is_said_again_after_a_restart),
+        cmocka_unit_test(a_job_goes_on_when_the_size_of_its_nodes_is_known_no_more),
         cmocka_unit_test(a_running_job_that_is_terminated_is_stopped_first),
         cmocka_unit_test(deleting_a_workspace_lets_jobs_and_nodes_go_first),
         cmocka_unit_test(a_deleted_file_server_takes_its_tree_with_it),

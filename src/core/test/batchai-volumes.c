@@ -208,10 +208,22 @@ static void an_unknown_output_is_not_found(void **state)
     assert_int_equal(
         batchai_output_place(job, NULL, SEGMENT, "blob", arena, &volume, &path, &e), -1);
     assert_int_equal(e.code, ERR_NOT_FOUND);
-    /* Without its cluster, what lies on the cluster's volumes is on none. */
+}
+
+static void the_volumes_of_a_deleted_cluster_are_not_guessed(void **state)
+{
+    auto_json json_t *job = json_loads(job_text, 0, NULL);
+    autoptr(arena) arena = arena_new();
+    struct volume volume;
+    const char *path;
+    struct err e = {0};
+
+    (void)state;
     assert_int_equal(
         batchai_output_place(job, NULL, SEGMENT, "CLUSTER", arena, &volume, &path, &e), -1);
-    assert_int_equal(e.code, ERR_INVALID);
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    assert_non_null(strstr(e.msg, "the cluster was deleted; its files are still on the share"));
+    assert_non_null(strstr(e.msg, "/" SEGMENT "\" there"));
 }
 
 static void durations_are_read(void **state)
@@ -290,6 +302,7 @@ int main(void)
         cmocka_unit_test(addresses_of_shares_name_account_and_share),
         cmocka_unit_test(outputs_are_found_on_their_volume),
         cmocka_unit_test(an_unknown_output_is_not_found),
+        cmocka_unit_test(the_volumes_of_a_deleted_cluster_are_not_guessed),
         cmocka_unit_test(durations_are_read),
     };
 

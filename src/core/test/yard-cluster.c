@@ -187,6 +187,52 @@ static void a_node_whose_set_up_failed_stays_and_is_not_replaced(void **state)
     assert_actions(y, "add 3, add 4");
 }
 
+/* Jobs wait, and another node may do what the broken one cannot: up to the maximum. */
+static void an_automatic_cluster_grows_past_a_broken_node(void **state)
+{
+    autoptr(yard) y = yard_new(&bench_limits);
+    struct yard_cluster c = bench_automatic(0, 3);
+    int64_t now = BENCH_BEGIN;
+
+    (void)state;
+    yard_put_cluster(y, &c, now);
+    bench_submit(y, 1, 2, now);
+    assert_actions(y, "add 1, add 2");
+    bench_up(y, 1, 1, now);
+    assert_int_equal(yard_node_failed(y, 2, "NodeSetupFailed", "exit 3", "", now, NULL), 0);
+    assert_actions(y, "add 3");
+    assert_nodes(y, 1, "1 idle, 1 preparing, 1 unusable, steady");
+    assert_int_equal(yard_node_failed(y, 3, "NodeSetupFailed", "exit 3", "", now, NULL), 0);
+    assert_actions(y, ""); /* three is all it may have */
+    yard_tick(y, now + c.idle_ms);
+    assert_actions(y, "remove 2, remove 3"); /* the idle one is needed */
+    yard_node_gone(y, 2, now + c.idle_ms, NULL);
+    assert_actions(y, "add 4");
+    bench_up(y, 4, 4, now + c.idle_ms);
+    assert_actions(y, "start 1");
+    yard_node_gone(y, 3, now + c.idle_ms, NULL);
+    assert_actions(y, ""); /* nobody waits */
+    assert_nodes(y, 1, "2 running, steady");
+}
+
+static void a_broken_node_is_not_replaced_at_once_however_short_the_idle_time(void **state)
+{
+    autoptr(yard) y = yard_new(&bench_limits);
+    struct yard_cluster c = bench_automatic(0, 1);
+
+    (void)state;
+    c.idle_ms = 0;
+    yard_put_cluster(y, &c, BENCH_BEGIN);
+    bench_submit(y, 1, 1, BENCH_BEGIN);
+    assert_actions(y, "add 1");
+    yard_node_failed(y, 1, "NodeSetupFailed", "exit 3", "", BENCH_BEGIN, NULL);
+    assert_int_equal(yard_next_tick(y), BENCH_BEGIN + MIND_HEAL_MS);
+    yard_tick(y, BENCH_BEGIN + 1);
+    assert_actions(y, "");
+    yard_tick(y, BENCH_BEGIN + MIND_HEAL_MS);
+    assert_actions(y, "remove 1");
+}
+
 static void an_idle_node_that_is_lost_is_replaced(void **state)
 {
     autoptr(yard) y = bench_with(2);
@@ -333,6 +379,8 @@ int main(void)
         cmocka_unit_test(an_automatic_cluster_follows_its_jobs),
         cmocka_unit_test(an_automatic_cluster_keeps_its_least_and_begins_with_its_initial),
         cmocka_unit_test(a_node_whose_set_up_failed_stays_and_is_not_replaced),
+        cmocka_unit_test(an_automatic_cluster_grows_past_a_broken_node),
+        cmocka_unit_test(a_broken_node_is_not_replaced_at_once_however_short_the_idle_time),
         cmocka_unit_test(an_idle_node_that_is_lost_is_replaced),
         cmocka_unit_test(a_cluster_short_of_cores_says_so_and_tries_again),
         cmocka_unit_test(every_limit_counts),

@@ -155,6 +155,59 @@ static void the_wall_clock_stops_a_job(void **state)
     assert_string_equal(yard_job(y, 1)->error_code, "JobExceededMaxWallClockTime");
 }
 
+/* Told to make room and queued again; meanwhile its time is over. */
+static struct yard *requeued_at_its_limit(void)
+{
+    struct yard *y = bench_with(1);
+    struct yard_cluster none = bench_manual(0);
+
+    bench_submit(y, 1, 1, BENCH_BEGIN);
+    yard_attempt_running(y, 1, BENCH_BEGIN, NULL);
+    bench_actions(y);
+    yard_put_cluster(y, &none, BENCH_BEGIN + BENCH_HOUR - 1000);
+    assert_actions(y, "stop 1");
+    assert_int_equal(yard_attempt(y, 1)->stop, STOP_REQUEUE);
+    assert_int_equal(yard_next_tick(y), BENCH_BEGIN + BENCH_HOUR);
+    return y;
+}
+
+static void the_wall_clock_overrides_a_requeue(void **state)
+{
+    autoptr(yard) y = requeued_at_its_limit();
+
+    (void)state;
+    yard_tick(y, BENCH_BEGIN + BENCH_HOUR);
+    assert_actions(y, ""); /* it is stopping already */
+    assert_int_equal(yard_attempt(y, 1)->stop, STOP_WALL_CLOCK);
+    assert_int_equal(yard_next_tick(y), INT64_MAX);
+    bench_end(y, 1, ENDED_STOPPED, -1, BENCH_BEGIN + BENCH_HOUR + 5);
+    assert_string_equal(bench_state(y, 1), "failed");
+    assert_string_equal(yard_job(y, 1)->error_code, "JobExceededMaxWallClockTime");
+}
+
+static void a_requeue_that_ends_in_time_is_one(void **state)
+{
+    autoptr(yard) y = requeued_at_its_limit();
+
+    (void)state;
+    bench_end(y, 1, ENDED_STOPPED, -1, BENCH_BEGIN + BENCH_HOUR - 1);
+    assert_string_equal(bench_state(y, 1), "queued");
+    assert_int_equal(yard_next_tick(y), INT64_MAX);
+}
+
+static void a_requeue_does_not_override_the_wall_clock(void **state)
+{
+    autoptr(yard) y = bench_with(1);
+    struct yard_cluster none = bench_manual(0);
+
+    (void)state;
+    bench_submit(y, 1, 1, BENCH_BEGIN);
+    yard_tick(y, BENCH_BEGIN + BENCH_HOUR);
+    yard_put_cluster(y, &none, BENCH_BEGIN + BENCH_HOUR + 1);
+    bench_end(y, 1, ENDED_STOPPED, -1, BENCH_BEGIN + BENCH_HOUR + 5);
+    assert_string_equal(yard_job(y, 1)->error_code, "JobExceededMaxWallClockTime");
+}
+
 static void an_end_that_crosses_an_unannounced_stop_counts(void **state)
 {
     autoptr(yard) y = bench_with(1);
@@ -281,6 +334,9 @@ int main(void)
         cmocka_unit_test(what_was_called_terminating_never_succeeds),
         cmocka_unit_test(deleting_a_job_ends_it_and_then_it_can_be_forgotten),
         cmocka_unit_test(the_wall_clock_stops_a_job),
+        cmocka_unit_test(the_wall_clock_overrides_a_requeue),
+        cmocka_unit_test(a_requeue_that_ends_in_time_is_one),
+        cmocka_unit_test(a_requeue_does_not_override_the_wall_clock),
         cmocka_unit_test(an_end_that_crosses_an_unannounced_stop_counts),
         cmocka_unit_test(a_lost_node_sends_its_job_elsewhere),
         cmocka_unit_test(a_node_that_the_attempt_reports_lost_is_let_go),

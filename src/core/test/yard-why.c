@@ -75,6 +75,83 @@ static void what_can_never_run_says_what_to_do(void **state)
                         "nc6; place 2 of 2");
 }
 
+static void a_node_larger_than_the_machine_is_told(void **state)
+{
+    static const struct yard_limits limits = {.cores = 2, .most_nodes = 9};
+    autoptr(yard) y = yard_new(&limits);
+    struct yard_cluster c = bench_automatic(0, 4);
+
+    (void)state;
+    c.cores = 6;
+    yard_put_cluster(y, &c, BENCH_BEGIN);
+    bench_submit(y, 1, 1, BENCH_BEGIN);
+    assert_string_equal(why(y, 1, BENCH_BEGIN),
+                        "needs 1 node, but the yard has room for 0 of the size of cluster nc6: "
+                        "a node takes 6 cores, and there are 2; place 1 of 1");
+}
+
+/* A yard of so many busy nodes with so many jobs that wait, each for one. */
+static struct yard *crowd(int nodes, int jobs)
+{
+    struct yard_limits limits = {.cores = nodes, .most_nodes = nodes};
+    struct yard *y = yard_new(&limits);
+    struct yard_cluster c = bench_manual(nodes);
+    struct yard_changes changes;
+
+    yard_put_cluster(y, &c, BENCH_BEGIN);
+    bench_up(y, 1, nodes, BENCH_BEGIN);
+    for (int i = 1; i <= nodes + jobs; i++) {
+        struct yard_job job = bench_job(i, 1);
+
+        job.wall_ms = BENCH_HOUR + i % 7 * BENCH_MINUTE;
+        yard_put_job(y, &job, BENCH_BEGIN);
+        yard_take_changes(y, &changes);
+    }
+    return y;
+}
+
+/* The same by looking for the earliest each time. */
+static int64_t reckon(int nodes, int jobs)
+{
+    auto_free int64_t *free_ms = xcalloc((size_t)nodes, sizeof(*free_ms));
+    int64_t start_ms = 0;
+
+    for (int i = 1; i <= nodes + jobs; i++) {
+        int first = 0;
+
+        for (int n = 1; n < nodes; n++)
+            if (free_ms[n] < free_ms[first])
+                first = n;
+        start_ms = free_ms[first];
+        free_ms[first] += BENCH_HOUR + i % 7 * BENCH_MINUTE + MIND_STOP_MS;
+    }
+    return start_ms;
+}
+
+static void the_last_of_many_has_an_estimate(void **state)
+{
+    static const int nodes = 31, jobs = 2000;
+    autoptr(yard) y = crowd(nodes, jobs);
+    auto_str wanted = {0};
+
+    (void)state;
+    str_addf(&wanted, "place %d of %d; starts in about ", jobs, jobs);
+    mind_add_duration(&wanted, reckon(nodes, jobs));
+    if (!strstr(why(y, nodes + jobs, BENCH_BEGIN), str_text(&wanted)))
+        fail_msg("%s, and not %s", why(y, nodes + jobs, BENCH_BEGIN), str_text(&wanted));
+}
+
+/* Whoever asks does not hold up everybody. */
+static void an_estimate_that_would_take_long_is_not_made(void **state)
+{
+    autoptr(yard) y = crowd(1000, 5000);
+
+    (void)state;
+    assert_non_null(strstr(why(y, 1000 + 100, BENCH_BEGIN), "; starts in about "));
+    assert_non_null(strstr(why(y, 6000, BENCH_BEGIN), "; place 5000 of 5000"));
+    assert_null(strstr(why(y, 6000, BENCH_BEGIN), "starts"));
+}
+
 static void nodes_on_their_way_and_broken_ones_are_named(void **state)
 {
     autoptr(yard) y = yard_new(&bench_limits);
@@ -135,6 +212,9 @@ int main(void)
         cmocka_unit_test(a_queued_job_knows_what_it_waits_for),
         cmocka_unit_test(idle_nodes_that_are_kept_for_another_are_explained),
         cmocka_unit_test(what_can_never_run_says_what_to_do),
+        cmocka_unit_test(a_node_larger_than_the_machine_is_told),
+        cmocka_unit_test(the_last_of_many_has_an_estimate),
+        cmocka_unit_test(an_estimate_that_would_take_long_is_not_made),
         cmocka_unit_test(nodes_on_their_way_and_broken_ones_are_named),
         cmocka_unit_test(a_live_job_says_what_it_does),
         cmocka_unit_test(a_job_that_was_requeued_says_why),

@@ -100,8 +100,11 @@ void attempt_forget_last(struct local *local, const char *node_folder, const cha
 static int make_folders(const struct part *part, int root, struct err *e)
 {
     const struct launch_plan *plan = &part->attempt->plan;
+    int why = unlinkat(root, "jobs", AT_REMOVEDIR) < 0 ? errno : 0;
 
-    if (unlinkat(root, "jobs", AT_REMOVEDIR) < 0 && errno == ENOTEMPTY) {
+    if (why == ENOTDIR)
+        unlinkat(root, "jobs", 0); /* a link that a job has planted */
+    if (why == ENOTEMPTY) {
         /* The last job's folder is kept until now.  What is in it may take long to remove. */
         auto_free char *from = xasprintf("%s/root/jobs", part->node->folder);
         auto_free char *to = xasprintf("%s/trash", part->node->folder);
@@ -118,12 +121,12 @@ static int make_folders(const struct part *part, int root, struct err *e)
     return folder_make_beneath(root, plan->shared_folder, 0777, NULL, e);
 }
 
-static int write_hostfile(const struct part *part, struct err *e)
+static int write_hostfile(const struct part *part, int root, struct err *e)
 {
     const struct launch_plan *plan = &part->attempt->plan;
-    auto_free char *path = xasprintf("%s/root/%s", part->node->folder, plan->hostfile_path);
 
-    return folder_write(path, plan->hostfile, strlen(plan->hostfile), 0644, e);
+    return folder_write_beneath(root, plan->hostfile_path, plan->hostfile,
+                                strlen(plan->hostfile), 0644, e);
 }
 
 /* In the node, after the mounts. */
@@ -163,15 +166,15 @@ static int step_folders(struct part *part, struct attempt_result *result)
 {
     const struct attempt *attempt = part->attempt;
     struct node *node = part->node;
-    auto_free char *path = xasprintf("%s/root", node->folder);
-    auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    auto_close int root = -1;
     struct mount_place jobs = {
         .keeper_fd = node->keeper_fd, .root = node->root, .folder = "jobs"};
     struct err e = {0};
 
     attempt_forget_last(node->local, node->folder, attempt->told.uuid);
     if ((node->keeper_fd >= 0 && mounts_undo(&jobs, &e) < 0) ||
-        make_folders(part, root, &e) < 0 || write_hostfile(part, &e) < 0)
+        path_open_root(node, &root, &e) < 0 || make_folders(part, root, &e) < 0 ||
+        write_hostfile(part, root, &e) < 0)
         return fail(result, part, "JobPreparationFailed", "The job's folders could not be made",
                     e.msg);
     return 0;
@@ -228,49 +231,71 @@ static void step_cgroups(struct part *part)
 
 /* --- container --- */
 
-static void list_folders(const struct part *part, struct container_wish *wish)
+/* The folders of a container that sees nothing of the node's mounts. */
+struct folder_list {
+    struct container_folder *list;
+    size_t count;
+    struct arena *arena;
+};
+
+static int add_volumes(struct folder_list *folders,
+                       const char *at,
+                       const struct engine_volume *volumes,
+                       size_t count,
+                       struct err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct container_folder *folder = &folders->list[folders->count];
+
+        if (!volumes[i].source)
+            continue;
+        if (mounts_resolve(&volumes[i], folders->arena, &folder->from, &folder->is_read_only,
+                           e) < 0)
+            return err_wrap(e, "%s", volumes[i].volume.path);
+        folder->to = arena_printf(folders->arena, "%s/%s", at, volumes[i].volume.path);
+        folders->count++;
+    }
+    return 0;
+}
+
+static int list_folders(const struct part *part, struct container_wish *wish, struct err *e)
 {
     const struct attempt *attempt = part->attempt;
     const struct engine_cluster *cluster = part->node->cluster;
+    const char *root = part->node->root;
     struct arena *arena = part->arena;
-    size_t most = 2 + attempt->told.volume_count + cluster->volume_count, count = 0;
-    struct container_folder *list = arena_alloc(arena, most * sizeof(*list));
+    size_t most = 2 + attempt->told.volume_count + cluster->volume_count;
+    struct folder_list folders = {arena_alloc(arena, most * sizeof(*folders.list)), 2, arena};
 
-    list[count++] = (struct container_folder){
-        arena_printf(arena, "%s/root", part->node->folder), part->node->root};
-    list[count++] = (struct container_folder){
+    folders.list[0] = (struct container_folder){
+        arena_printf(arena, "%s/root", part->node->folder), root, false};
+    folders.list[1] = (struct container_folder){
         arena_printf(arena, "%s/shared", attempt->folder),
-        arena_printf(arena, "%s/%s", part->node->root, attempt->plan.shared_folder)};
-    for (size_t i = 0; i < cluster->volume_count; i++) {
-        if (cluster->volumes[i].source)
-            list[count++] =
-                (struct container_folder){cluster->volumes[i].source,
-                                          arena_printf(arena, "%s/mounts/%s", part->node->root,
-                                                       cluster->volumes[i].volume.path)};
-    }
-    for (size_t i = 0; i < attempt->told.volume_count; i++) {
-        if (attempt->told.volumes[i].source)
-            list[count++] = (struct container_folder){
-                attempt->told.volumes[i].source,
-                arena_printf(arena, "%s/%s/%s", part->node->root, attempt->mounts,
-                             attempt->told.volumes[i].volume.path)};
-    }
-    wish->folders = list;
-    wish->folder_count = count;
+        arena_printf(arena, "%s/%s", root, attempt->plan.shared_folder), false};
+    if (add_volumes(&folders, arena_printf(arena, "%s/mounts", root), cluster->volumes,
+                    cluster->volume_count, e) < 0 ||
+        add_volumes(&folders, arena_printf(arena, "%s/%s", root, attempt->mounts),
+                    attempt->told.volumes, attempt->told.volume_count, e) < 0)
+        return -1;
+    wish->folders = folders.list;
+    wish->folder_count = folders.count;
+    return 0;
 }
 
 static int write_scripts(struct part *part, struct err *e)
 {
     struct attempt *attempt = part->attempt;
-    auto_free char *enter = xasprintf("%s/root/%s", part->node->folder, CLUSTER_ENTER);
+    auto_close int root = -1;
     auto_str text = {0};
 
+    if (path_open_root(part->node, &root, e) < 0)
+        return -1;
     for (size_t i = 0; i < attempt->work_count; i++) {
         if (attempt->works[i].part == part && work_write_script(&attempt->works[i], e) < 0)
             return -1;
     }
     container_enter_script(&part->container, &text);
-    return folder_write(enter, text.data, text.len, 0600, e);
+    return folder_write_beneath(root, CLUSTER_ENTER, text.data, text.len, 0600, e);
 }
 
 static const char *container_name(const struct part *part)
@@ -300,11 +325,13 @@ static struct container_wish make_wish(struct part *part)
         .password = attempt->told.registry_password,
         .server = attempt->told.registry_server,
         .folder = attempt->folder,
+        .images = arena_printf(part->arena, "%s/images", node->local->home),
         .root = node->root,
         .work_folder =
             arena_printf(part->arena, "%s/%s", node->root, attempt->plan.work_folder),
         .shm_size = json_string_value(json_object_get(settings, "shmSize")),
         .gpus = node->gpus,
+        .cpus = node->cpus,
         .cgroup_parent = cgroup_parent(node->local->cgroups, node->name, part->arena),
         .has_ssh = node->local->has_ssh,
         .pull_ms = node->local->pull_ms,
@@ -330,7 +357,9 @@ static int step_container(struct part *part, struct attempt_result *result)
     struct container_failure failure;
     struct err e = {0};
 
-    list_folders(part, &wish);
+    if (list_folders(part, &wish, &e) < 0)
+        return fail(result, part, "MountError", "Unable to mount a volume in the container",
+                    e.msg);
     if (container_start(part->node->local->box, &wish, part->arena, &part->container,
                         &failure) < 0)
         return fail(result, part, failure.code, failure.message, failure.info);
@@ -355,6 +384,26 @@ static int recall_container(struct part *part, struct attempt_result *result)
     return 0;
 }
 
+/* A job that counts on more than the node has is slow, and should know why. */
+static void journal_cpus(struct part *part)
+{
+    const struct node *node = part->node;
+    const struct attempt *attempt = part->attempt;
+    const json_t *wanted =
+        json_object_get(batchai_tool_settings(attempt->told.spec), "processCount");
+    int count = cpu_list_count(node->cpus), size = node->cluster->cores;
+    json_int_t nodes = (json_int_t)attempt->told.node_count;
+    json_int_t ranks = (json_integer_value(wanted) + nodes - 1) / nodes;
+
+    journal_add(part, "processors of %s: %s", node->name, node->cpus);
+    if (size > count)
+        journal_add(part, "note: the size of the node has %d cores, this machine has %d", size,
+                    count);
+    if (ranks > count)
+        journal_add(part, "note: %lld processes share the %d processors of the node",
+                    (long long)ranks, count);
+}
+
 int attempt_set_up(struct part *part, struct attempt_result *ret_result)
 {
     struct attempt *attempt = part->attempt;
@@ -367,6 +416,7 @@ int attempt_set_up(struct part *part, struct attempt_result *ret_result)
         step_outputs(part, ret_result) < 0)
         return -1;
     journal_add(part, "job environment preparation on %s: ok", part->node->name);
+    journal_cpus(part);
     if (is_contained && step_container(part, ret_result) < 0)
         return -1;
     journal_write(part, str_text(&part->journal));
@@ -390,11 +440,12 @@ static void remove_leaves(const struct part *part)
 
 static void remove_container(const struct part *part)
 {
-    auto_free char *enter = xasprintf("%s/root/%s", part->node->folder, CLUSTER_ENTER);
     const char *name = container_name(part);
+    auto_close int root = -1;
     struct err e = {0};
 
-    folder_remove(enter, NULL);
+    if (path_open_root(part->node, &root, NULL) == 0)
+        folder_remove_beneath(root, CLUSTER_ENTER, NULL);
     /* podman fails now and then with one that is just ending. */
     for (int i = 0; i < REMOVE_TIMES; i++) {
         if (container_remove(part->node->local->box, part->node->keeper_fd, name, &e) == 0)

@@ -22,20 +22,20 @@ enum {
     HAS_PIDS = 2,
     HAS_CPU = 4,
     HAS_ACCOUNT = 8, /* version 1 counts processor time in a controller of its own */
+    HAS_CPUSET = 16,
 };
 
 static const struct {
     const char *name;
     int bit;
 } controllers[] = {
-    {"memory", HAS_MEMORY},
-    {"pids", HAS_PIDS},
-    {"cpu", HAS_CPU},
-    {"cpuacct", HAS_ACCOUNT},
+    {"memory", HAS_MEMORY},   {"pids", HAS_PIDS},     {"cpu", HAS_CPU},
+    {"cpuacct", HAS_ACCOUNT}, {"cpuset", HAS_CPUSET},
 };
 
 enum {
-    MOST_TREES = 4,
+    MOST_TREES = 5,
+    MOST_OTHERS = 16,
     PERIOD_US = 100000, /* of processor quotas: the kernel's own default */
 };
 
@@ -49,6 +49,10 @@ struct cgroups {
     bool is_v2;
     struct tree trees[MOST_TREES];
     size_t tree_count;
+    /* The same in trees that are not used: container runtimes make groups in all there are, and
+     * do not remove those above their own. */
+    char *others[MOST_OTHERS];
+    size_t other_count;
 };
 
 /* --- files --- */
@@ -69,6 +73,13 @@ static int put_word(const char *folder, const char *file, const char *word)
     auto_close int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     return fd < 0 || write(fd, word, strlen(word)) < 0 ? -1 : 0;
+}
+
+static int get_text(const char *folder, const char *file, struct str *out)
+{
+    auto_free char *path = xasprintf("%s/%s", folder, file);
+
+    return fs_read(path, 1 << 16, out, NULL) == 0 && out->len > 1 ? 0 : -1;
 }
 
 static int get(const char *folder, const char *file, const char *key, int64_t *ret)
@@ -104,16 +115,46 @@ static int bits_of(const char *words, const char *separators)
     return bits;
 }
 
+/* A group of version 1 lets nobody in before it has processors and memory nodes.  Groups below
+ * it then begin with its own. */
+static bool open_cpuset(const char *folder, const char *cpus)
+{
+    auto_free char *above = xasprintf("%s/..", folder);
+    auto_str mems = {0}, all = {0};
+
+    if (get_text(above, "cpuset.mems", &mems) < 0 ||
+        (!cpus && get_text(above, "cpuset.cpus", &all) < 0))
+        return false;
+    return put_word(folder, "cgroup.clone_children", "1") == 0 &&
+           put_word(folder, "cpuset.mems", str_text(&mems)) == 0 &&
+           put_word(folder, "cpuset.cpus", cpus ? cpus : str_text(&all)) == 0;
+}
+
 /* A tree is of use when a group can be made in it. */
 static void add_tree(struct cgroups *cgroups, const char *mount, int has)
 {
     auto_free char *base = xasprintf("%s/%s", mount, cgroups->name);
 
+    if (!has && cgroups->other_count < MOST_OTHERS)
+        cgroups->others[cgroups->other_count++] = take_ptr(&base);
     if (!has || cgroups->tree_count == MOST_TREES)
         return;
     if (mkdir(base, 0755) < 0 && errno != EEXIST)
         return;
+    if (!cgroups->is_v2 && has & HAS_CPUSET && !open_cpuset(base, NULL)) {
+        rmdir(base);
+        return;
+    }
     cgroups->trees[cgroups->tree_count++] = (struct tree){take_ptr(&base), has};
+}
+
+/* One by one: of a line with one that is not there, nothing is done. */
+static void hand_down(const char *folder)
+{
+    static const char *const words[] = {"+memory", "+pids", "+cpu", "+cpuset"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        put_word(folder, "cgroup.subtree_control", words[i]);
 }
 
 static void add_v2(struct cgroups *cgroups, const char *mount)
@@ -124,13 +165,13 @@ static void add_v2(struct cgroups *cgroups, const char *mount)
 
     if (fs_read(path, 4096, &words, NULL) < 0)
         return;
-    has = bits_of(str_text(&words), " \n") & (HAS_MEMORY | HAS_PIDS | HAS_CPU);
-    if (!has)
-        return; /* the empty half of a hybrid */
+    has = bits_of(str_text(&words), " \n") & (HAS_MEMORY | HAS_PIDS | HAS_CPU | HAS_CPUSET);
+    if (!has) {
+        add_tree(cgroups, mount, 0); /* the empty half of a hybrid */
+        return;
+    }
     cgroups->is_v2 = true;
-    put_word(mount, "cgroup.subtree_control", "+memory");
-    put_word(mount, "cgroup.subtree_control", "+pids");
-    put_word(mount, "cgroup.subtree_control", "+cpu");
+    hand_down(mount);
     add_tree(cgroups, mount, has | HAS_ACCOUNT);
 }
 
@@ -165,7 +206,7 @@ struct cgroups *cgroups_new(const char *home)
          line = strtok_r(NULL, "\n", &rest))
         read_mount(cgroups, line);
     for (size_t i = 0; cgroups->is_v2 && i < cgroups->tree_count; i++)
-        put_word(cgroups->trees[i].base, "cgroup.subtree_control", "+memory +pids +cpu");
+        hand_down(cgroups->trees[i].base);
     return cgroups;
 }
 
@@ -176,6 +217,8 @@ void cgroups_free(struct cgroups *cgroups)
     cgroups_sweep(cgroups);
     for (size_t i = 0; i < cgroups->tree_count; i++)
         free(cgroups->trees[i].base);
+    for (size_t i = 0; i < cgroups->other_count; i++)
+        free(cgroups->others[i]);
     free(cgroups);
 }
 
@@ -183,7 +226,7 @@ void cgroups_free(struct cgroups *cgroups)
 
 static void limit_v1(const char *folder, int has, const struct cgroup_limits *limits)
 {
-    if (has & HAS_MEMORY)
+    if (has & HAS_MEMORY && limits->memory_bytes > 0)
         put(folder, "memory.limit_in_bytes", "", limits->memory_bytes);
     if (has & HAS_PIDS)
         put(folder, "pids.max", "", limits->pids);
@@ -191,16 +234,18 @@ static void limit_v1(const char *folder, int has, const struct cgroup_limits *li
         put(folder, "cpu.cfs_period_us", "", PERIOD_US);
         put(folder, "cpu.cfs_quota_us", "", (int64_t)limits->cores * PERIOD_US);
     }
+    if (has & HAS_CPUSET)
+        open_cpuset(folder, limits->cpus);
 }
 
 static void limit_v2(const char *folder, const struct cgroup_limits *limits)
 {
-    put(folder, "memory.max", "", limits->memory_bytes);
+    if (limits->memory_bytes > 0)
+        put(folder, "memory.max", "", limits->memory_bytes);
     put(folder, "pids.max", "", limits->pids);
     put(folder, "cpu.max", " 100000", (int64_t)limits->cores * PERIOD_US);
-    put_word(folder, "cgroup.subtree_control", "+memory");
-    put_word(folder, "cgroup.subtree_control", "+pids");
-    put_word(folder, "cgroup.subtree_control", "+cpu");
+    put_word(folder, "cpuset.cpus", limits->cpus);
+    hand_down(folder);
 }
 
 void cgroup_make(struct cgroups *cgroups, const char *node, const struct cgroup_limits *limits)
@@ -209,7 +254,8 @@ void cgroup_make(struct cgroups *cgroups, const char *node, const struct cgroup_
         const struct tree *tree = &cgroups->trees[i];
         auto_free char *folder = xasprintf("%s/%s", tree->base, node);
 
-        mkdir(tree->base, 0755);
+        if (mkdir(tree->base, 0755) == 0 && !cgroups->is_v2 && tree->has & HAS_CPUSET)
+            open_cpuset(tree->base, NULL); /* it was swept away with the last node */
         mkdir(folder, 0755);
         if (cgroups->is_v2)
             limit_v2(folder, limits);
@@ -331,6 +377,11 @@ void cgroup_remove(struct cgroups *cgroups, const char *node)
 
         remove_group(folder, 0);
     }
+    for (size_t i = 0; i < cgroups->other_count; i++) {
+        auto_free char *folder = xasprintf("%s/%s", cgroups->others[i], node);
+
+        remove_group(folder, 0);
+    }
 }
 
 void cgroups_sweep(struct cgroups *cgroups)
@@ -338,6 +389,8 @@ void cgroups_sweep(struct cgroups *cgroups)
     /* Fails while there are nodes, as it should. */
     for (size_t i = 0; i < cgroups->tree_count; i++)
         rmdir(cgroups->trees[i].base);
+    for (size_t i = 0; i < cgroups->other_count; i++)
+        rmdir(cgroups->others[i]);
 }
 
 int cgroup_use(struct cgroups *cgroups,

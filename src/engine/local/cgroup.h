@@ -1,8 +1,9 @@
 /* cgroup.h - limits of a node: memory, processors, processes.
  *
  * A node is a group with one group in it for each task, and one, "ssh", for its keeper and what
- * comes in by ssh.  The limits are the node's.  Version 1 (one tree for each controller),
- * version 2, or none: where groups cannot be made there are no limits, and nothing fails.
+ * comes in by ssh.  The limits are the node's: how much processor time, and which processors.
+ * Version 1 (one tree for each controller), version 2, or none: where groups cannot be made
+ * there are no limits, and nothing fails.
  *
  *     <mount>/yard-<hash of the data folder>/<node>/{ssh,main,prep-0,...}
  *
@@ -21,7 +22,8 @@ struct cgroups; /* opaque */
 
 struct cgroup_limits {
     int cores;
-    int64_t memory_bytes;
+    const char *cpus;     /* which: "0-3,8" */
+    int64_t memory_bytes; /* 0 = as it is */
     int pids;
 };
 

@@ -55,8 +55,10 @@ static int open_ends(struct ends *ends, struct err *e)
 /* The engine's threads block signals for the loop's signalfd; programs must not inherit that.
  */
 static int
-spawn(const char *const *argv, const struct ends *ends, pid_t *ret_pid, struct err *e)
+spawn(const struct command *command, const struct ends *ends, pid_t *ret_pid, struct err *e)
 {
+    const char *const *argv = command->argv;
+    char *const *env = command->env ? (char *const *)command->env : environ;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
@@ -74,7 +76,7 @@ spawn(const char *const *argv, const struct ends *ends, pid_t *ret_pid, struct e
     posix_spawnattr_setpgroup(&attr, 0);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                         POSIX_SPAWN_SETPGROUP);
-    rc = posix_spawnp(ret_pid, argv[0], &actions, &attr, (char *const *)argv, environ);
+    rc = posix_spawnp(ret_pid, argv[0], &actions, &attr, (char *const *)argv, env);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);
     if (rc == ENOENT)
@@ -185,7 +187,7 @@ int command_run(const struct command *command,
     struct ends ends = {{-1, -1}, {-1, -1}, {-1, -1}};
     pid_t pid;
 
-    if (open_ends(&ends, e) < 0 || spawn(command->argv, &ends, &pid, e) < 0) {
+    if (open_ends(&ends, e) < 0 || spawn(command, &ends, &pid, e) < 0) {
         close_ends(&ends);
         return -1;
     }

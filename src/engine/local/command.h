@@ -21,6 +21,7 @@ enum {
 
 struct command {
     const char *const *argv; /* NULL-ended; argv[0] is looked up in PATH */
+    const char *const *env;  /* NULL-ended; NULL = the daemon's own: not for what users wrote */
     const char *input;       /* NULL = none */
     int64_t timeout_ms;
     struct errands *errands;         /* give up when they stop; NULL = do not ask */

@@ -3,10 +3,9 @@
 
 #include "base/fs.h"
 #include "base/str.h"
-#include "engine/local/command.h"
+#include "engine/local/container-internal.h"
 #include "engine/local/enter.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,7 @@
 #include <unistd.h>
 
 enum {
-    ASK_MS = 60 * 1000,
     START_MS = 120 * 1000,
-    MOST_ARGS = 96,
     MOST_FILES = 262144, /* what the original service gave its containers */
     MOST_PROCESSES =
         16384, /* the runtime may have less than we; the node's group is stricter */
@@ -25,32 +22,16 @@ enum {
 
 #define CGROUP2_MAGIC 0x63677270
 
-struct box {
-    pthread_mutex_t lock;
-    bool is_known;       /* guarded; the rest never changes after it is set */
-    const char *program; /* NULL = there is none */
-    bool is_podman;
-    const char *flags[6]; /* of podman itself */
-    size_t flag_count;
-};
-
-/* A growing argv; strings are the arena's or constants. */
-struct args {
-    const char *list[MOST_ARGS + 1];
-    size_t count;
-    const char *input; /* NULL */
-};
-
-static void add(struct args *args, const char *word)
+void args_add(struct args *args, const char *word)
 {
-    if (args->count < MOST_ARGS)
+    if (args->count < BOX_MOST_ARGS)
         args->list[args->count++] = word;
 }
 
-static void add_pair(struct args *args, const char *option, const char *value)
+void args_add_pair(struct args *args, const char *option, const char *value)
 {
-    add(args, option);
-    add(args, value);
+    args_add(args, option);
+    args_add(args, value);
 }
 
 /* --- which runtime --- */
@@ -129,13 +110,13 @@ void box_free(struct box *box)
 
 /* --- running it --- */
 
-static void begin(const struct box *box, struct args *args, const char *verb)
+void args_begin(const struct box *box, struct args *args, const char *verb)
 {
     *args = (struct args){0};
-    add(args, box->program);
+    args_add(args, box->program);
     for (size_t i = 0; i < box->flag_count; i++)
-        add(args, box->flags[i]);
-    add(args, verb);
+        args_add(args, box->flags[i]);
+    args_add(args, verb);
 }
 
 /* One call of the runtime, in the node or here. */
@@ -151,12 +132,12 @@ static int run_call(void *arg, struct err *e)
     return command_run(&call->command, call->outcome, e);
 }
 
-static int run(int keeper_fd,
-               const struct args *args,
-               int64_t timeout_ms,
-               const struct container_wish *wish,
-               struct command_outcome *ret_outcome,
-               struct err *e)
+int box_run(int keeper_fd,
+            const struct args *args,
+            int64_t timeout_ms,
+            const struct container_wish *wish,
+            struct command_outcome *ret_outcome,
+            struct err *e)
 {
     struct call call = {
         .command = {.argv = args->list,
@@ -170,8 +151,10 @@ static int run(int keeper_fd,
     return enter_run(keeper_fd, run_call, &call, e);
 }
 
-static int
-fail(struct container_failure *failure, const char *code, const char *message, const char *info)
+int box_fail(struct container_failure *failure,
+             const char *code,
+             const char *message,
+             const char *info)
 {
     snprintf(failure->code, sizeof(failure->code), "%s", code);
     snprintf(failure->message, sizeof(failure->message), "%s", message);
@@ -179,140 +162,12 @@ fail(struct container_failure *failure, const char *code, const char *message, c
     return -1;
 }
 
-/* --- the image --- */
-
-static const char *auth_file(const struct container_wish *wish, struct arena *arena)
-{
-    return arena_printf(arena, "%s/auth.json", wish->folder);
-}
-
-/* docker keeps its token in a folder of its own. */
-static void add_auth(const struct box *box,
-                     const struct container_wish *wish,
-                     struct arena *arena,
-                     struct args *args)
-{
-    if (box->is_podman)
-        add_pair(args, "--authfile", auth_file(wish, arena));
-}
-
-/* "registry.example.org/x/y" -> "registry.example.org"; the default one otherwise. */
-static const char *server_of(const struct container_wish *wish, struct arena *arena)
-{
-    const char *slash = strchr(wish->image, '/');
-    const char *server = wish->server;
-
-    if (server && *server) {
-        server = strstr(server, "://") ? strstr(server, "://") + 3 : server;
-        return arena_strndup(arena, server, strcspn(server, "/"));
-    }
-    if (slash && memchr(wish->image, '.', (size_t)(slash - wish->image)))
-        return arena_strndup(arena, wish->image, (size_t)(slash - wish->image));
-    return "docker.io";
-}
-
-static int log_in(struct box *box,
-                  const struct container_wish *wish,
-                  struct arena *arena,
-                  struct container_failure *failure)
-{
-    auto_outcome outcome = {0};
-    auto_str line = {0};
-    struct args args;
-    struct err e = {0};
-
-    begin(box, &args, "login");
-    add_auth(box, wish, arena, &args);
-    add_pair(&args, "--username", wish->user);
-    add(&args, "--password-stdin");
-    add(&args, server_of(wish, arena));
-    args.input = wish->password;
-    if (run(-1, &args, ASK_MS, wish, &outcome, &e) < 0)
-        return fail(failure, "FailedStartingContainer", "unable to log in to the registry",
-                    e.msg);
-    if (outcome.code == 0)
-        return 0;
-    command_last_line(&outcome.errors, &line);
-    return fail(failure, "FailedStartingContainer", "unable to log in to the registry",
-                outcome.is_late ? "the registry does not answer" : str_text(&line));
-}
-
-/* What a person can do something about. */
-static const char *explain_pull(const struct command_outcome *outcome)
-{
-    static const struct {
-        const char *said, *means;
-    } causes[] = {
-        {"unauthorized", "the registry wants other credentials"},
-        {"authentication required", "the registry wants credentials"},
-        {"denied", "the registry refuses access, or has no such image"},
-        {"manifest unknown", "the registry has no such image"},
-        {"not found", "the registry has no such image"},
-        {"no such host", "the registry cannot be reached: its name is not known here"},
-        {"name resolution", "the registry cannot be reached: its name is not known here"},
-        {"connection refused", "the registry cannot be reached"},
-        {"network is unreachable", "the registry cannot be reached"},
-        {"i/o timeout", "the registry cannot be reached"},
-        {"short-name", "the image is not here, and its name has no registry in it"},
-    };
-    const char *text = str_text(&outcome->errors);
-
-    if (outcome->is_late)
-        return "fetching it took too long";
-    for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
-        if (strcasestr(text, causes[i].said))
-            return causes[i].means;
-    }
-    return "it could not be fetched";
-}
-
-static bool has_image(struct box *box, const struct container_wish *wish)
-{
-    auto_outcome outcome = {0};
-    struct args args;
-
-    begin(box, &args, "image");
-    add(&args, "inspect");
-    add_pair(&args, "--format", "{{.Id}}");
-    add(&args, wish->image);
-    return run(-1, &args, ASK_MS, wish, &outcome, NULL) == 0 && outcome.code == 0;
-}
-
-/* Outside of the node: what is fetched belongs to all, and the token is not the node's. */
-static int fetch_image(struct box *box,
-                       const struct container_wish *wish,
-                       struct arena *arena,
-                       struct container_failure *failure)
-{
-    auto_outcome outcome = {0};
-    auto_str line = {0};
-    struct args args;
-    struct err e = {0};
-    const char *info;
-
-    if (has_image(box, wish))
-        return 0;
-    if (wish->user && log_in(box, wish, arena, failure) < 0)
-        return -1;
-    begin(box, &args, "pull");
-    if (wish->user)
-        add_auth(box, wish, arena, &args);
-    add(&args, "--quiet");
-    add(&args, wish->image);
-    if (run(-1, &args, wish->pull_ms, wish, &outcome, &e) < 0)
-        return fail(failure, "FailedStartingContainer", "unable to fetch the image", e.msg);
-    if (outcome.code == 0)
-        return 0;
-    command_last_line(&outcome.errors, &line);
-    info = arena_printf(arena, "image %s: %s (%s)", wish->image, explain_pull(&outcome),
-                        str_text(&line));
-    return fail(failure, "FailedStartingContainer", "unable to fetch the image", info);
-}
-
 /* --- the container --- */
 
-static void
-add_limits(const struct container_wish *wish, struct arena *arena, struct args *args)
+static void add_limits(const struct box *box,
+                       const struct container_wish *wish,
+                       struct arena *arena,
+                       struct args *args)
 {
     struct rlimit files, processes;
 
@@ -321,19 +176,23 @@ add_limits(const struct container_wish *wish, struct arena *arena, struct args *
     getrlimit(RLIMIT_NPROC, &processes);
     if (files.rlim_max > MOST_FILES)
         files.rlim_max = MOST_FILES;
-    add_pair(args, "--ulimit",
-             arena_printf(arena, "nofile=%llu:%llu", (unsigned long long)files.rlim_max,
-                          (unsigned long long)files.rlim_max));
+    args_add_pair(args, "--ulimit",
+                  arena_printf(arena, "nofile=%llu:%llu", (unsigned long long)files.rlim_max,
+                               (unsigned long long)files.rlim_max));
     if (processes.rlim_max > MOST_PROCESSES)
         processes.rlim_max = MOST_PROCESSES;
-    add_pair(args, "--ulimit",
-             arena_printf(arena, "nproc=%llu:%llu", (unsigned long long)processes.rlim_max,
-                          (unsigned long long)processes.rlim_max));
+    args_add_pair(args, "--ulimit",
+                  arena_printf(arena, "nproc=%llu:%llu", (unsigned long long)processes.rlim_max,
+                               (unsigned long long)processes.rlim_max));
     if (wish->shm_size)
-        add_pair(args, "--shm-size", wish->shm_size);
+        args_add_pair(args, "--shm-size", wish->shm_size);
     if (wish->cgroup_parent)
-        add_pair(args, "--cgroup-parent", wish->cgroup_parent);
-    add_pair(args, "--pids-limit", "-1"); /* the node's group has one */
+        args_add_pair(args, "--cgroup-parent", wish->cgroup_parent);
+    /* docker's containers do not descend from us; podman's have the node's group, or what the
+     * task that enters them has. */
+    if (!box->is_podman && *wish->cpus)
+        args_add_pair(args, "--cpuset-cpus", wish->cpus);
+    args_add_pair(args, "--pids-limit", "-1"); /* the node's group has one */
 }
 
 /* Root in a container installs packages, so most of what podman gives by itself stays. */
@@ -342,10 +201,10 @@ static void add_rights(struct args *args)
     static const char *const dropped[] = {"NET_RAW", "MKNOD", "AUDIT_WRITE", "SETPCAP",
                                           "SETFCAP"};
 
-    add_pair(args, "--security-opt", "no-new-privileges");
+    args_add_pair(args, "--security-opt", "no-new-privileges");
     for (size_t i = 0; i < ARRAY_SIZE(dropped); i++)
-        add_pair(args, "--cap-drop", dropped[i]);
-    add_pair(args, "--cap-add", "SYS_PTRACE"); /* MPI's shared memory between processes */
+        args_add_pair(args, "--cap-drop", dropped[i]);
+    args_add_pair(args, "--cap-add", "SYS_PTRACE"); /* MPI's shared memory between processes */
 }
 
 static void add_folders(const struct box *box,
@@ -353,17 +212,19 @@ static void add_folders(const struct box *box,
                         struct arena *arena,
                         struct args *args)
 {
-    if (box->is_podman) {
-        add_pair(args, "--volume", arena_printf(arena, "%s:%s:rslave", wish->root, wish->root));
+    if (box->is_podman && wish->keeper_fd >= 0) {
+        args_add_pair(args, "--volume",
+                      arena_printf(arena, "%s:%s:rslave", wish->root, wish->root));
         if (!wish->has_ssh)
             return;
-        add_pair(args, "--volume", "/etc/ssh/box:/etc/ssh/yard:ro");
-        add_pair(args, "--volume", "/etc/ssh/box/ssh_config:/etc/ssh/ssh_config:ro");
+        args_add_pair(args, "--volume", "/etc/ssh/box:/etc/ssh/yard:ro");
+        args_add_pair(args, "--volume", "/etc/ssh/box/ssh_config:/etc/ssh/ssh_config:ro");
         return;
     }
     for (size_t i = 0; i < wish->folder_count; i++)
-        add_pair(args, "--volume",
-                 arena_printf(arena, "%s:%s", wish->folders[i].from, wish->folders[i].to));
+        args_add_pair(args, "--volume",
+                      arena_printf(arena, "%s:%s%s", wish->folders[i].from, wish->folders[i].to,
+                                   wish->folders[i].is_read_only ? ":ro" : ""));
 }
 
 static void add_gpus(const struct container_wish *wish, struct arena *arena, struct args *args)
@@ -372,7 +233,7 @@ static void add_gpus(const struct container_wish *wish, struct arena *arena, str
 
     for (char *gpu = strtok_r(arena_strdup(arena, wish->gpus), ",", &rest); gpu;
          gpu = strtok_r(NULL, ",", &rest))
-        add_pair(args, "--device", arena_printf(arena, "nvidia.com/gpu=%s", gpu));
+        args_add_pair(args, "--device", arena_printf(arena, "nvidia.com/gpu=%s", gpu));
 }
 
 /* Sleeps, reaps, and ends when told to.  Any image that can run a job has a shell. */
@@ -388,29 +249,29 @@ static int start(struct box *box,
     struct args args;
     struct err e = {0};
 
-    begin(box, &args, "run");
-    add(&args, "--detach");
-    add_pair(&args, "--name", wish->name);
-    add_pair(&args, "--network", "host");
-    add_pair(&args, "--uts", "host");
-    add_pair(&args, "--pull", "never");
-    add_limits(wish, arena, &args);
+    args_begin(box, &args, "run");
+    args_add(&args, "--detach");
+    args_add_pair(&args, "--name", wish->name);
+    args_add_pair(&args, "--network", "host");
+    args_add_pair(&args, "--uts", "host");
+    args_add_pair(&args, "--pull", "never");
+    add_limits(box, wish, arena, &args);
     add_rights(&args);
     add_folders(box, wish, arena, &args);
     add_gpus(wish, arena, &args);
-    add_pair(&args, "--workdir", wish->work_folder);
-    add_pair(&args, "--entrypoint", "sh");
-    add(&args, wish->image);
-    add_pair(&args, "-c", IDLE);
-    if (run(box->is_podman ? wish->keeper_fd : -1, &args, START_MS, wish, &outcome, &e) < 0)
-        return fail(failure, "FailedStartingContainer", "unable to start docker container",
-                    e.msg);
+    args_add_pair(&args, "--workdir", wish->work_folder);
+    args_add_pair(&args, "--entrypoint", "sh");
+    args_add(&args, wish->image);
+    args_add_pair(&args, "-c", IDLE);
+    if (box_run(box->is_podman ? wish->keeper_fd : -1, &args, START_MS, wish, &outcome, &e) < 0)
+        return box_fail(failure, "FailedStartingContainer", "unable to start docker container",
+                        e.msg);
     if (outcome.code == 0)
         return 0;
     command_last_line(&outcome.errors, &line);
-    return fail(failure, "FailedStartingContainer", "unable to start docker container",
-                arena_printf(arena, "image %s: %s", wish->image,
-                             outcome.is_late ? "it takes too long" : str_text(&line)));
+    return box_fail(failure, "FailedStartingContainer", "unable to start docker container",
+                    arena_printf(arena, "image %s: %s", wish->image,
+                                 outcome.is_late ? "it takes too long" : str_text(&line)));
 }
 
 static int64_t first_process(struct box *box, int keeper_fd, const char *name)
@@ -418,10 +279,10 @@ static int64_t first_process(struct box *box, int keeper_fd, const char *name)
     auto_outcome outcome = {0};
     struct args args;
 
-    begin(box, &args, "inspect");
-    add_pair(&args, "--format", "{{.State.Pid}}");
-    add(&args, name);
-    if (run(box->is_podman ? keeper_fd : -1, &args, ASK_MS, NULL, &outcome, NULL) < 0 ||
+    args_begin(box, &args, "inspect");
+    args_add_pair(&args, "--format", "{{.State.Pid}}");
+    args_add(&args, name);
+    if (box_run(box->is_podman ? keeper_fd : -1, &args, BOX_ASK_MS, NULL, &outcome, NULL) < 0 ||
         outcome.code != 0)
         return 0;
     return strtoll(str_text(&outcome.out), NULL, 10);
@@ -434,14 +295,14 @@ int container_recall(struct box *box,
                      struct container *ret_container,
                      struct err *e)
 {
-    const char **exec = arena_alloc(arena, (MOST_ARGS + 1) * sizeof(*exec));
+    const char **exec = arena_alloc(arena, (BOX_MOST_ARGS + 1) * sizeof(*exec));
     struct args args;
 
     find_runtime(box);
     if (!box->program)
         return err_set(e, ERR_NOT_FOUND, "there is neither podman nor docker on this machine");
-    begin(box, &args, "exec");
-    add(&args, name);
+    args_begin(box, &args, "exec");
+    args_add(&args, name);
     memcpy(exec, args.list, args.count * sizeof(*exec));
     *ret_container = (struct container){
         .name = name, .exec = exec, .pid = first_process(box, keeper_fd, name)};
@@ -467,16 +328,16 @@ int container_fetch(struct box *box,
 {
     find_runtime(box);
     if (!box->program)
-        return fail(
+        return box_fail(
             ret_failure, "FailedStartingContainer", "unable to start docker container",
             "there is neither podman nor docker on this machine: install one, or map the "
             "image to the host");
     if (*wish->gpus && !has_cdi())
-        return fail(
+        return box_fail(
             ret_failure, "FailedStartingContainer", "unable to start docker container",
             "the GPUs have no description for containers: run \"nvidia-ctk cdi generate "
             "--output=/etc/cdi/nvidia.yaml\"");
-    return fetch_image(box, wish, arena, ret_failure);
+    return image_fetch(box, wish, arena, ret_failure);
 }
 
 int container_start(struct box *box,
@@ -488,13 +349,13 @@ int container_start(struct box *box,
     struct err e = {0};
 
     if (container_remove(box, wish->keeper_fd, wish->name, &e) < 0)
-        return fail(ret_failure, "FailedStartingContainer", "unable to start docker container",
-                    e.msg);
+        return box_fail(ret_failure, "FailedStartingContainer",
+                        "unable to start docker container", e.msg);
     if (start(box, wish, arena, ret_failure) < 0)
         return -1;
     if (container_recall(box, wish->keeper_fd, wish->name, arena, ret_container, &e) < 0)
-        return fail(ret_failure, "FailedStartingContainer", "unable to start docker container",
-                    e.msg);
+        return box_fail(ret_failure, "FailedStartingContainer",
+                        "unable to start docker container", e.msg);
     return 0;
 }
 
@@ -507,15 +368,15 @@ int container_remove(struct box *box, int keeper_fd, const char *name, struct er
     find_runtime(box);
     if (!box->program)
         return 0;
-    begin(box, &args, "rm");
-    add(&args, "--force");
+    args_begin(box, &args, "rm");
+    args_add(&args, "--force");
     if (box->is_podman)
-        add_pair(&args, "--time", "0");
-    add(&args, "--volumes");
-    add(&args, name);
+        args_add_pair(&args, "--time", "0");
+    args_add(&args, "--volumes");
+    args_add(&args, name);
     /* A node that is lost cannot be entered; what it mounted is gone with it. */
-    if (run(box->is_podman ? keeper_fd : -1, &args, ASK_MS, NULL, &outcome, e) < 0 &&
-        run(-1, &args, ASK_MS, NULL, &outcome, e) < 0)
+    if (box_run(box->is_podman ? keeper_fd : -1, &args, BOX_ASK_MS, NULL, &outcome, e) < 0 &&
+        box_run(-1, &args, BOX_ASK_MS, NULL, &outcome, e) < 0)
         return -1;
     if (outcome.code == 0 || strcasestr(str_text(&outcome.errors), "no such container") ||
         strcasestr(str_text(&outcome.errors), "no container with"))

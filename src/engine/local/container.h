@@ -5,6 +5,10 @@
  * podman runs inside the node, so that it finds all its mounts.  docker's containers are made
  * by a daemon outside: they get the folders by their names on the host, and the host's network.
  *
+ * An image that is on this machine is not fetched again, unless it was fetched with credentials
+ * that this job does not show: then the registry is asked (admit.h).  A token lies in a folder
+ * of the attempt's while the image is fetched, and nowhere else.
+ *
  * For errands: blocks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -33,6 +37,7 @@ struct container {
 /* A folder on the host and where the container sees it. */
 struct container_folder {
     const char *from, *to;
+    bool is_read_only;
 };
 
 struct container_wish {
@@ -41,13 +46,15 @@ struct container_wish {
     const char *image;
     const char *user, *password, *server; /* of the registry; NULL */
     const char *folder;                   /* for the registry's token; not seen by the node */
+    const char *images;                   /* where admit.h keeps its notes */
     const char *root;                     /* AZ_BATCHAI_ROOT */
     const char *work_folder;              /* absolute */
     const char *shm_size;                 /* "16gb"; NULL */
     const char *gpus;                     /* "0,1"; "" */
+    const char *cpus;                     /* "0-3"; "" */
     const char *cgroup_parent;            /* NULL */
     bool has_ssh;                         /* the node's ssh configuration is at /etc/ssh/box */
-    const struct container_folder *folders; /* for docker */
+    const struct container_folder *folders; /* for docker, and where there is no namespace */
     size_t folder_count;
     int64_t pull_ms;
     struct errands *errands;

@@ -140,6 +140,46 @@ int folder_remove(const char *path, struct err *e)
     return 0;
 }
 
+/* The folder a path lies in, opened; its last part. */
+static const char *last_part(const char *path, char **ret_parent)
+{
+    const char *slash = strrchr(path, '/');
+
+    *ret_parent = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+    return slash ? slash + 1 : path;
+}
+
+int folder_remove_beneath(int root_fd, const char *path, struct err *e)
+{
+    auto_free char *parent = NULL;
+    const char *name = last_part(path, &parent);
+    auto_close int at = -1;
+    struct err why = {0};
+
+    if (fs_open_beneath(root_fd, parent, O_RDONLY | O_DIRECTORY, 0, &at, &why) < 0)
+        return why.code == ERR_NOT_FOUND ? 0 : err_set(e, why.code, "%s", why.msg);
+    if (remove_at(at, name, 0) < 0)
+        return err_sys(e, errno, "could not remove \"%.200s\"", path);
+    return 0;
+}
+
+int folder_write_beneath(
+    int root_fd, const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
+{
+    auto_free char *parent = NULL;
+    const char *name = last_part(path, &parent);
+    auto_close int at = -1, fd = -1;
+
+    if (folder_make_beneath(root_fd, parent, 0755, &at, e) < 0)
+        return -1;
+    if (remove_at(at, name, 0) < 0)
+        return err_sys(e, errno, "could not replace \"%.200s\"", path);
+    fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return err_sys(e, errno, "could not write \"%.200s\"", path);
+    return fs_write_all(fd, bytes, len, e);
+}
+
 int folder_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)
 {
     auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);

@@ -21,7 +21,13 @@ int folder_make_for_job(const char *root, const char *path, struct err *e);
 /* Remove a tree, or a file.  Links are removed, not followed; nothing beyond a mount point is
  * touched.  A missing one is fine. */
 int folder_remove(const char *path, struct err *e);
-/* Write a small file in place or new; no sync. */
+/* The same beneath root_fd, with no link followed on the way to it either. */
+int folder_remove_beneath(int root_fd, const char *path, struct err *e);
+/* Write a small file beneath root_fd in the place of whatever is there; its folder is made when
+ * it is missing, and no link is followed.  No sync. */
+int folder_write_beneath(
+    int root_fd, const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
+/* Write a small file in place or new; no sync.  For paths that are ours. */
 int folder_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
 
 #endif

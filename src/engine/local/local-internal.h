@@ -14,6 +14,7 @@
 #include "core/launch.h"
 #include "engine/local/cgroup.h"
 #include "engine/local/container.h"
+#include "engine/local/cpu.h"
 #include "engine/local/errand.h"
 #include "engine/local/gpu.h"
 #include "engine/local/local.h"
@@ -54,13 +55,15 @@ struct node {
     /* Written by the errand that makes it, before it is ready. */
     char address[NET_ADDRESS_BYTES];
     char gpus[GPU_LIST_BYTES]; /* "0,3" */
+    char cpus[CPU_LIST_BYTES]; /* "0-3,8" */
     struct shim_keeper keeper; /* net 0 = none: a folder is all there is */
     int keeper_fd;             /* pidfd for entering; -1 = none */
     int net_fd;                /* holds the network namespace; -1 = none */
     /* The loop's own. */
     enum node_stage stage;
     struct loop_child watch;
-    struct loop_task tell; /* what was told before, told again */
+    struct loop_task tell;  /* what was told before, told again */
+    struct loop_timer late; /* until it has to be up */
     struct task *setup;
     struct node_outcome *failure; /* why it is broken */
     struct attempt *attempt;      /* that holds it */
@@ -141,11 +144,12 @@ struct local {
     struct engine_events events;
     bool is_rootless;
     bool has_ssh;
-    int64_t grace_ms, pull_ms;
+    int64_t grace_ms, pull_ms, start_ms;
     int pids;
     struct engine_capacity capacity;
     struct net *net;
     struct gpus *gpus;
+    struct cpus *cpus;
     struct cgroups *cgroups;
     struct box *box; /* container runtime */
     struct tasks *tasks;
@@ -184,7 +188,7 @@ void node_unmake(struct node *node);
 /* End everything in it but what keeps it. */
 int node_sweep(struct node *node, struct err *e);
 struct launch_node node_launch(const struct node *node);
-/* Addresses and GPUs of the nodes on disk are in use. */
+/* Addresses, GPUs and processors of the nodes on disk are in use. */
 void nodes_claim(struct local *local);
 
 /* --- attempt.c: the loop side of an attempt --- */
@@ -231,6 +235,9 @@ void attempt_forget(struct local *local, const char *uuid);
 void attempts_sweep(struct local *local);
 
 /* --- path.c --- */
+/* The node's root folder as the host sees it, with O_PATH: jobs plant links in it, so what is
+ * in it is opened beneath it. */
+int path_open_root(const struct node *node, int *ret_fd, struct err *e);
 /* Make a folder that the job sees, in the node's mount namespace where it has one.  Else its
  * volumes are links of ours, and the folder is made where they lead; no other link is followed.
  */
@@ -246,6 +253,14 @@ int path_open(const struct attempt *attempt,
               int flags,
               int *ret_fd,
               struct err *e);
+/* Where a log is to be opened that a task sees at path, in the node's mount namespace where it
+ * has one, and the folder beneath which no link may be followed then; NULL when it lies in none
+ * of ours.  attempt NULL: a set-up task.  In the arena, or path itself. */
+const char *path_of_log(const struct attempt *attempt,
+                        const struct node *node,
+                        const char *path,
+                        struct arena *arena,
+                        const char **ret_logs);
 /* The folder of the job's logs as the part's node sees it; NULL when there is no plan.  In the
  * arena, or the plan's. */
 const char *path_of_logs(const struct part *part, struct arena *arena);
@@ -256,8 +271,10 @@ int path_on_host(const struct attempt *attempt,
                  struct err *e);
 
 /* --- work.c: from a launch plan to a shim's spec --- */
-/* Everything but cgroups; strings in the arena or borrowed from the task. */
-void work_spec(const struct node *node,
+/* Everything but cgroups; strings in the arena or borrowed from the task.  attempt NULL: a
+ * set-up task. */
+void work_spec(const struct attempt *attempt,
+               const struct node *node,
                const struct launch_task *task,
                const char *cwd,
                struct arena *arena,

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -175,6 +174,7 @@ static void op_free(struct engine *engine)
     box_free(local->box);
     cgroups_free(local->cgroups);
     gpus_free(local->gpus);
+    cpus_free(local->cpus);
     net_free(local->net);
     pthread_mutex_destroy(&local->cluster_lock);
     free(local->home);
@@ -201,13 +201,9 @@ static const struct engine_ops ops = {
 static void measure(struct local *local)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    cpu_set_t cores;
 
-    CPU_ZERO(&cores);
     local->capacity = (struct engine_capacity){
-        .cores = sched_getaffinity(0, sizeof(cores), &cores) == 0
-                     ? CPU_COUNT(&cores)
-                     : (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .cores = cpus_count(local->cpus),
         .memory_mib = (int)(((int64_t)pages * page) >> 20),
         .gpus = gpus_count(local->gpus),
         .has_ssh = local->has_ssh,
@@ -270,9 +266,11 @@ int local_engine_new(struct loop *loop,
         .is_rootless = is_rootless,
         .grace_ms = config->grace_ms ? config->grace_ms : LOCAL_GRACE_MS,
         .pull_ms = config->pull_ms ? config->pull_ms : LOCAL_PULL_MS,
+        .start_ms = config->start_ms ? config->start_ms : LOCAL_START_MS,
         .pids = config->pids ? config->pids : LOCAL_PIDS,
         .net = net,
         .gpus = gpus_new(),
+        .cpus = cpus_new(),
         .cgroups = cgroups_new(config->home),
         .box = box_new(),
         .tasks = tasks_new(loop, errands, config->shim),

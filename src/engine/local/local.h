@@ -20,9 +20,10 @@
 struct loop;
 
 enum {
-    LOCAL_PIDS = 4096,              /* processes and threads of a node */
-    LOCAL_PULL_MS = 30 * 60 * 1000, /* an image of 20 GB over a slow line */
-    LOCAL_GRACE_MS = 30 * 1000,     /* between TERM and KILL */
+    LOCAL_PIDS = 4096,               /* processes and threads of a node */
+    LOCAL_PULL_MS = 30 * 60 * 1000,  /* an image of 20 GB over a slow line */
+    LOCAL_GRACE_MS = 30 * 1000,      /* between TERM and KILL */
+    LOCAL_START_MS = 60 * 60 * 1000, /* set-up tasks install drivers and tools */
 };
 
 struct local_config {
@@ -35,6 +36,7 @@ struct local_config {
     const char *subnet; /* of the nodes, "10.77.0.0/16"; NULL = one that is free here */
     int pids;           /* 0 = LOCAL_PIDS */
     int64_t pull_ms;    /* 0 = LOCAL_PULL_MS */
+    int64_t start_ms; /* for a node to come up, its set-up task included; 0 = LOCAL_START_MS */
 };
 
 /* The strings of config are copied.  Freed by engine->ops->free. */

@@ -7,9 +7,11 @@
 #include "engine/local/command.h"
 #include "engine/local/enter.h"
 #include "engine/local/folder.h"
+#include "engine/local/local-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -70,6 +72,28 @@ static int open_source(const char *source, const char *folder, int *ret_fd, stru
     return fs_open_beneath(fd, folder, O_PATH | O_DIRECTORY, 0, ret_fd, e);
 }
 
+int mounts_resolve(const struct engine_volume *volume,
+                   struct arena *arena,
+                   const char **ret_path,
+                   bool *ret_read_only,
+                   struct err *e)
+{
+    auto_close int fd = -1;
+    char link[64], path[PATH_MAX];
+    ssize_t len;
+
+    if (open_source(volume->source, volume->volume.folder, &fd, e) < 0)
+        return -1;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    len = readlink(link, path, sizeof(path));
+    if (len < 0 || len == (ssize_t)sizeof(path))
+        return err_sys(e, len < 0 ? errno : ENAMETOOLONG, "could not find \"%.200s\"",
+                       volume->source);
+    *ret_path = arena_strndup(arena, path, (size_t)len);
+    *ret_read_only = is_read_only(volume->volume.options);
+    return 0;
+}
+
 static int clone_source(int source_fd, bool is_readonly, int *ret_fd, struct err *e)
 {
     auto_close int fd = open_tree(
@@ -127,9 +151,20 @@ static int link_down(void *arg, struct err *e)
     return 0;
 }
 
+static const char *text_or(const char *text, const char *otherwise)
+{
+    return text && *text ? text : otherwise;
+}
+
 static int run_down(void *arg, struct err *e)
 {
     struct mounting *m = arg;
+    bool is_entered = m->place->keeper_fd >= 0;
+    auto_free char *home =
+        xasprintf("HOME=%s", is_entered ? LOCAL_HOME : text_or(getenv("HOME"), "/root"));
+    auto_free char *user = xasprintf("USER=%s", text_or(getenv("USER"), "root"));
+    const char *env[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                         "LANG=C.UTF-8", home, user, NULL};
     auto_free char *path = xasprintf("%s/%s", m->place->root, m->path);
     auto_free char *script = xasprintf("%s \"$0\"", m->command);
     const char *argv[] = {"bash", "-c", script, path, NULL};
@@ -139,6 +174,7 @@ static int run_down(void *arg, struct err *e)
         folder_make_beneath(root, m->path, 0777, NULL, e) < 0)
         return -1;
     return command_must(&(struct command){.argv = argv,
+                                          .env = env,
                                           .timeout_ms = COMMAND_MS,
                                           .errands = m->place->errands,
                                           .is_cancelled = m->place->is_cancelled},

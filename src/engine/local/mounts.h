@@ -3,7 +3,7 @@
  * In a namespace a volume is a bind mount: cloned where its source is seen, set down where the
  * node sees its folders, with no link followed on either side.  Without root it is a symbolic
  * link.  An unmanaged one is the user's own command, run by bash in the node with the place as
- * its last argument.
+ * its last argument and nothing of the daemon's environment.
  *
  * For errands: blocks.
  *
@@ -38,6 +38,13 @@ int mounts_add(const struct mount_place *place,
                const struct engine_volume *volumes,
                size_t count,
                struct mount_failure *ret_failure);
+/* The folder of this machine that a volume shows, with no link in it, for those who mount by
+ * name; in the arena. */
+int mounts_resolve(const struct engine_volume *volume,
+                   struct arena *arena,
+                   const char **ret_path,
+                   bool *ret_read_only,
+                   struct err *e);
 /* A folder of ours at `folder` itself. */
 int mounts_bind(const struct mount_place *place, const char *source, struct err *e);
 /* Take away everything that is mounted beneath the folder. */

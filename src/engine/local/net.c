@@ -9,6 +9,7 @@
 #include "shim/netlink.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,8 +24,10 @@ enum {
 };
 
 struct net {
+    char *home;
     char bridge[NET_NAME_BYTES];
-    uint32_t base; /* host order */
+    bool is_chosen; /* by us, so that it is claimed */
+    uint32_t base;  /* host order */
     int prefix;
     unsigned char digest[CRYPT_SHA256_BYTES]; /* of the data folder's path */
     pthread_mutex_t lock;
@@ -66,12 +69,17 @@ static bool is_taken(const char *routes, const char *bridge, uint32_t base, int 
 
 #define CLAIMS "/run/trainyard"
 
+static char *claim_path(uint32_t base)
+{
+    return xasprintf(CLAIMS "/subnet-%u.%u", base >> 24, base >> 16 & 255);
+}
+
 /* A bridge comes with the first node, so routes do not show what another yard has just chosen:
- * each writes its data folder into a file for its subnet.  One of a folder that is gone counts
- * no more.  Without root there are no subnets to choose. */
+ * each writes its data folder into a file for its subnet.  Without root there are no subnets to
+ * choose. */
 static bool claim(uint32_t base, const char *home)
 {
-    auto_free char *path = xasprintf(CLAIMS "/subnet-%u.%u", base >> 24, base >> 16 & 255);
+    auto_free char *path = claim_path(base);
     auto_str holder = {0};
     auto_close int fd = -1;
 
@@ -81,11 +89,35 @@ static bool claim(uint32_t base, const char *home)
         return fs_write_all(fd, home, strlen(home), NULL) == 0;
     if (errno != EEXIST)
         return true; /* no place for claims: routes must do */
-    if (fs_read(path, 4096, &holder, NULL) < 0 || holder.len == 0)
-        return false; /* somebody is writing it */
-    if (!str_equal(str_text(&holder), home) && access(str_text(&holder), F_OK) == 0)
-        return false;
-    return fs_write_durably(path, home, strlen(home), 0644, NULL) == 0;
+    /* An empty one is being written by somebody. */
+    return fs_read(path, 4096, &holder, NULL) == 0 && str_equal(str_text(&holder), home);
+}
+
+static void unclaim(uint32_t base, const char *home)
+{
+    auto_free char *path = claim_path(base);
+    auto_str holder = {0};
+
+    if (fs_read(path, 4096, &holder, NULL) == 0 && str_equal(str_text(&holder), home))
+        unlink(path);
+}
+
+/* Claims of yards whose data folder is gone. */
+static void sweep_claims(void)
+{
+    DIR *dir = opendir(CLAIMS);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        auto_free char *path = xasprintf(CLAIMS "/%s", entry->d_name);
+        auto_str holder = {0};
+
+        if (str_starts(entry->d_name, "subnet-") && fs_read(path, 4096, &holder, NULL) == 0 &&
+            holder.len > 0 && access(str_text(&holder), F_OK) < 0 && errno == ENOENT)
+            unlink(path);
+    }
+    if (dir)
+        closedir(dir);
 }
 
 /* Of 64 candidates the first free one; when all are taken, more precise routes still win. */
@@ -105,7 +137,21 @@ static void choose_subnet(struct net *net, const char *home)
     }
 }
 
-/* What was chosen before stands. */
+/* Nodes that a daemon before us left have addresses already. */
+static bool has_nodes(const char *home)
+{
+    auto_free char *path = xasprintf("%s/nodes", home);
+    DIR *dir = opendir(path);
+    struct dirent *entry = NULL;
+
+    while (dir && (entry = readdir(dir)) && entry->d_name[0] == '.')
+        ;
+    if (dir)
+        closedir(dir);
+    return entry != NULL;
+}
+
+/* What was chosen before stands, unless another yard has it by now and nothing hangs on it. */
 static int settle_subnet(struct net *net, const char *home, const char *wanted, struct err *e)
 {
     auto_free char *folder = xasprintf("%s/nodes", home);
@@ -116,8 +162,11 @@ static int settle_subnet(struct net *net, const char *home, const char *wanted, 
 
     if (wanted)
         return parse_subnet(wanted, &net->base, &net->prefix, e);
+    sweep_claims();
+    net->is_chosen = true;
     if (fs_read(path, 64, &text, NULL) == 0 &&
-        parse_subnet(str_text(&text), &net->base, &net->prefix, NULL) == 0)
+        parse_subnet(str_text(&text), &net->base, &net->prefix, NULL) == 0 &&
+        (claim(net->base, home) || has_nodes(home)))
         return 0;
     choose_subnet(net, home);
     base.s_addr = htonl(net->base);
@@ -136,6 +185,7 @@ int net_new(const char *home, const char *subnet, struct net **ret_net, struct e
              net->digest[1], net->digest[2], net->digest[3]);
     if (settle_subnet(net, home, subnet, e) < 0)
         return -1;
+    net->home = xstrdup(home);
     pthread_mutex_init(&net->lock, NULL);
     *ret_net = take_ptr(&net);
     return 0;
@@ -145,7 +195,10 @@ void net_free(struct net *net)
 {
     if (!net)
         return;
+    if (net->is_chosen && !has_nodes(net->home))
+        unclaim(net->base, net->home);
     pthread_mutex_destroy(&net->lock);
+    free(net->home);
     free(net);
 }
 

@@ -3,7 +3,8 @@
  * The bridge's name follows from the data folder, so that several yards on one machine do not
  * meet; the subnet is the configured one, or the first of 10.64.0.0/16 ... 10.127.0.0/16, begun
  * at a place that follows from the data folder, that no route of the machine touches.  It is
- * kept in <home>/nodes/.subnet: nodes that live have addresses of it.
+ * kept in <home>/nodes/.subnet: nodes that live have addresses of it.  A file in /run/trainyard
+ * says whose a subnet is, while that yard runs or has nodes.
  *
  * Threads: any, but for net_new and net_free.
  *

@@ -48,30 +48,47 @@ struct about {
     int64_t id, cluster_id;
     char address[NET_ADDRESS_BYTES];
     char gpus[GPU_LIST_BYTES];
+    char cpus[CPU_LIST_BYTES];
 };
+
+/* The value of a line "key=value"; false when it is too long, or not there. */
+static bool get_line(const char *text, const char *key, char *ret_value, size_t room)
+{
+    const char *at = strstr(text, key);
+    size_t len = at ? strcspn(at + strlen(key), "\n") : room;
+
+    if (len >= room)
+        return false;
+    memcpy(ret_value, at + strlen(key), len);
+    ret_value[len] = '\0';
+    return true;
+}
 
 static int read_about(const char *folder, struct about *ret)
 {
     auto_free char *path = xasprintf("%s/about", folder);
-    auto_str text = {0};
+    auto_str file = {0};
+    const char *text;
 
     *ret = (struct about){0};
-    if (fs_read(path, 1024, &text, NULL) < 0)
+    if (fs_read(path, 2 * CPU_LIST_BYTES, &file, NULL) < 0)
         return -1;
-    /* The list may be empty, and is last. */
-    return sscanf(str_text(&text),
-                  "id=%" SCNd64 "\ncluster=%" SCNd64 "\naddress=%15[0-9.]\ngpus=%191[0-9,]",
-                  &ret->id, &ret->cluster_id, ret->address, ret->gpus) >= 3
-               ? 0
-               : -1;
+    text = str_text(&file);
+    if (sscanf(text, "id=%" SCNd64 "\ncluster=%" SCNd64 "\n", &ret->id, &ret->cluster_id) !=
+            2 ||
+        !get_line(text, "\naddress=", ret->address, sizeof(ret->address)))
+        return -1;
+    get_line(text, "\ngpus=", ret->gpus, sizeof(ret->gpus));
+    get_line(text, "\ncpus=", ret->cpus, sizeof(ret->cpus)); /* older ones have none */
+    return 0;
 }
 
 static int write_about(const struct node *node, struct err *e)
 {
     auto_free char *path = xasprintf("%s/about", node->folder);
     auto_free char *text =
-        xasprintf("id=%" PRId64 "\ncluster=%" PRId64 "\naddress=%s\ngpus=%s\n", node->id,
-                  node->cluster->id, node->address, node->gpus);
+        xasprintf("id=%" PRId64 "\ncluster=%" PRId64 "\naddress=%s\ngpus=%s\ncpus=%s\n",
+                  node->id, node->cluster->id, node->address, node->gpus, node->cpus);
 
     return fs_write_durably(path, text, strlen(text), 0600, e);
 }
@@ -106,6 +123,7 @@ claim(struct local *local, const char *name, const struct about *about, void *co
     if (local->net)
         net_claim(local->net, about->address);
     gpus_claim(local->gpus, about->gpus);
+    cpus_claim(local->cpus, about->cpus);
 }
 
 void nodes_claim(struct local *local)
@@ -131,6 +149,7 @@ static void take_over(struct node *node, const struct about *about)
 {
     memcpy(node->address, about->address, sizeof(node->address));
     memcpy(node->gpus, about->gpus, sizeof(node->gpus));
+    memcpy(node->cpus, about->cpus, sizeof(node->cpus));
 }
 
 static void
@@ -161,6 +180,13 @@ int node_recall(struct node *node, struct err *e)
 
 /* --- making --- */
 
+static void take_cpus(struct node *node)
+{
+    int cores = node->cluster->cores;
+
+    cpus_take(node->local->cpus, cores > 0 ? cores : node->local->capacity.cores, node->cpus);
+}
+
 static int settle(struct node *node, struct err *e)
 {
     struct local *local = node->local;
@@ -170,8 +196,14 @@ static int settle(struct node *node, struct err *e)
         return -1;
     if (read_about(node->folder, &about) == 0) {
         take_over(node, &about);
-        return 0;
+        if (cpus_have(local->cpus, node->cpus))
+            return 0;
+        /* They were taken off the machine. */
+        cpus_give(local->cpus, node->cpus);
+        take_cpus(node);
+        return write_about(node, e);
     }
+    take_cpus(node);
     if (gpus_take(local->gpus, node->cluster->gpus, node->gpus, e) < 0)
         return -1;
     snprintf(node->address, sizeof(node->address), "127.0.0.1");
@@ -216,15 +248,15 @@ static void limit(struct node *node, struct shim_node_spec *spec)
     int mib = node->cluster->memory_mib;
     const char **folders, **memory;
 
-    if (mib <= 0 || mib > local->capacity.memory_mib)
+    if (mib > local->capacity.memory_mib)
         mib = local->capacity.memory_mib;
-    cgroup_make(
-        local->cgroups, node->name,
-        &(struct cgroup_limits){
-            .cores = node->cluster->cores > 0 ? node->cluster->cores : local->capacity.cores,
-            .memory_bytes = (int64_t)mib << 20,
-            .pids = local->pids,
-        });
+    cgroup_make(local->cgroups, node->name,
+                &(struct cgroup_limits){
+                    .cores = cpu_list_count(node->cpus),
+                    .cpus = node->cpus,
+                    .memory_bytes = (int64_t)mib << 20,
+                    .pids = local->pids,
+                });
     cgroup_make_leaf(local->cgroups, node->name, "ssh", node->arena, &folders, &memory);
     for (; spec && *folders && spec->cgroup_count < ARRAY_SIZE(spec->cgroups); folders++)
         spec->cgroups[spec->cgroup_count++] = *folders;
@@ -263,6 +295,7 @@ static int start_keeper(struct node *node, struct err *e)
         .veth = veth,
         .gateway = net_gateway(local->net),
         .prefix = net_prefix(local->net),
+        .cpus = node->cpus,
         .hides = {local->home},
         .hide_count = 1,
     };
@@ -461,6 +494,7 @@ void node_unmake(struct node *node)
     if (folder_remove(node->folder, &e) < 0)
         log_debug("event=node-unmake node=%s error=\"%s\"", node->name, e.msg);
     gpus_give(local->gpus, node->gpus);
+    cpus_give(local->cpus, node->cpus);
     mem_close_fd(&node->net_fd);
     node->net_fd = -1;
     if (local->net) {

@@ -13,6 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+    TAIL_MS = 10 * 1000, /* for reading a log */
+};
+
 /* An errand for a node. */
 struct node_errand {
     struct errand errand;
@@ -23,13 +27,16 @@ struct node_errand {
 
 static void submit(struct node *node,
                    void (*work)(struct errand *errand),
-                   void (*done)(struct errand *errand))
+                   void (*done)(struct errand *errand),
+                   const struct node_outcome *failure)
 {
     struct node_errand *errand = xcalloc(1, sizeof(*errand));
 
     errand->errand.work = work;
     errand->errand.done = done;
     errand->node = node;
+    if (failure)
+        errand->failure = *failure;
     node->is_busy = true;
     errand_submit(node->local->errands, &errand->errand);
 }
@@ -55,6 +62,7 @@ static void tell_again(struct loop_task *task)
 static void become(struct node *node, enum node_stage stage)
 {
     node->stage = stage;
+    loop_timer_cancel(&node->late);
     report(node);
     for (struct attempt *a = node->local->attempts, *next; a; a = next) {
         next = a->next;
@@ -101,9 +109,10 @@ static void leave_if_possible(struct node *node)
     if (!node->is_removing || node->is_busy || node->attempt || node->stage == NODE_IS_LEAVING)
         return;
     node->stage = NODE_IS_LEAVING;
+    loop_timer_cancel(&node->late);
     loop_child_unwatch(&node->watch);
     task_free(take_ptr(&node->setup));
-    submit(node, work_unmake, done_unmake);
+    submit(node, work_unmake, done_unmake, NULL);
 }
 
 void node_let_go(struct node *node)
@@ -114,15 +123,38 @@ void node_let_go(struct node *node)
 
 /* --- set-up task --- */
 
-static void tail_of_setup(struct node *node, struct node_outcome *failure)
+/* Where its logs lie may be slow, or never answer. */
+static void work_tail(struct errand *errand)
 {
-    struct launch_node self = node_launch(node);
+    struct node_errand *self = (struct node_errand *)errand;
+    const struct node *node = self->node;
+    struct launch_node as_launched = node_launch(node);
+    autoptr(arena) arena = arena_new();
     struct launch_task task;
 
     if (launch_setup_task(node->cluster->spec, node->cluster->name, node->cluster->suffix,
-                          &self, node->arena, &task, NULL) == 0 &&
+                          &as_launched, arena, &task, NULL) == 0 &&
         task.command)
-        result_tail(NULL, node, &task, failure->info, sizeof(failure->info));
+        result_tail(NULL, node, &task, self->failure.info, sizeof(self->failure.info));
+}
+
+static void done_tail(struct errand *errand)
+{
+    struct node_errand *self = (struct node_errand *)errand;
+    struct node *node = self->node;
+
+    node->is_busy = false;
+    if (node->is_removing)
+        leave_if_possible(node);
+    else
+        become_broken(node, &self->failure);
+    free(self);
+}
+
+/* Its set-up has failed: with the last lines of its log, it is broken. */
+static void fail_setup(struct node *node, const struct node_outcome *failure)
+{
+    submit(node, work_tail, done_tail, failure);
 }
 
 static void on_setup_ended(void *context, const struct task_report *told)
@@ -131,8 +163,8 @@ static void on_setup_ended(void *context, const struct task_report *told)
     struct node_outcome failure = {.code = "NodeSetupFailed"};
 
     task_free(take_ptr(&node->setup));
-    if (node->stage != NODE_IS_SETTING_UP)
-        return;
+    if (node->stage != NODE_IS_SETTING_UP || node->is_busy)
+        return; /* it failed otherwise */
     if (told->end == TASK_ENDED && told->record.code == 0) {
         become(node, NODE_IS_READY);
         return;
@@ -143,8 +175,7 @@ static void on_setup_ended(void *context, const struct task_report *told)
     else
         snprintf(failure.message, sizeof(failure.message), "Node setup task failed: %s",
                  told->error[0] ? told->error : "it was killed");
-    tail_of_setup(node, &failure);
-    become_broken(node, &failure);
+    fail_setup(node, &failure);
 }
 
 /* true: it runs, or has failed to. */
@@ -161,7 +192,7 @@ static bool start_setup(struct node *node)
                           &self, node->arena, &task, &e) == 0) {
         if (!task.command)
             return false;
-        work_spec(node, &task, node->root, node->arena, &spec);
+        work_spec(NULL, node, &task, node->root, node->arena, &spec);
         cgroup_make_leaf(node->local->cgroups, node->name, "setup", node->arena, &spec.cgroups,
                          &spec.memory);
         node->stage = NODE_IS_SETTING_UP;
@@ -172,6 +203,36 @@ static bool start_setup(struct node *node)
     snprintf(failure.info, sizeof(failure.info), "%s", e.msg);
     become_broken(node, &failure);
     return true;
+}
+
+/* --- too late --- */
+
+static const char *what_it_did(const struct node *node)
+{
+    if (node->stage != NODE_IS_SETTING_UP)
+        return "it was still being made";
+    return node->is_busy ? "its setup task had failed, and its log could not be read"
+                         : "its setup task was still running";
+}
+
+/* What hangs is left to itself: it is gone with the node. */
+static void on_late(struct loop_timer *timer)
+{
+    struct node *node = container_of(timer, struct node, late);
+    struct node_outcome failure = {.code = "NodeStartTimedOut"};
+
+    snprintf(failure.message, sizeof(failure.message),
+             "The node was not ready within %lld s: %s (node_start_seconds)",
+             (long long)node->local->start_ms / 1000, what_it_did(node));
+    if (node->is_busy || node->stage != NODE_IS_SETTING_UP) {
+        become_broken(node, &failure);
+        return;
+    }
+    if (node->setup)
+        task_kill(node->setup);
+    fail_setup(node, &failure);
+    /* Its log may be where nothing answers. */
+    loop_timer_set(node->local->loop, &node->late, TAIL_MS);
 }
 
 /* --- making --- */
@@ -217,7 +278,7 @@ static void done_make(struct errand *errand)
 
     FAULT("node.made");
     node->is_busy = false;
-    if (self->rc == 0 && watch_keeper(node) < 0) {
+    if (node->stage == NODE_IS_MAKING && self->rc == 0 && watch_keeper(node) < 0) {
         self->rc = -1;
         self->failure = (struct node_outcome){
             .code = "NodeLost", .message = "The node was lost", .info = "its keeper has ended"};
@@ -226,7 +287,7 @@ static void done_make(struct errand *errand)
         leave_if_possible(node);
     else if (self->rc < 0)
         become_broken(node, &self->failure);
-    else if (!start_setup(node))
+    else if (node->stage == NODE_IS_MAKING && !start_setup(node))
         become(node, NODE_IS_READY);
     free(self);
 }
@@ -240,6 +301,7 @@ static struct node *node_new(struct local *local, int64_t id)
     node->id = id;
     node->keeper_fd = node->net_fd = -1;
     node->tell.run = tell_again;
+    node->late.fired = on_late;
     node->next = local->nodes;
     local->nodes = node;
     return node;
@@ -258,7 +320,8 @@ void node_add(struct local *local, const struct engine_node *told)
     node->folder = arena_printf(node->arena, "%s/nodes/%s", local->home, told->name);
     node->root = local->net ? LOCAL_ROOT : arena_printf(node->arena, "%s/root", node->folder);
     node->cluster = copy_cluster(told->cluster, node->arena);
-    submit(node, work_make, done_make);
+    loop_timer_set(local->loop, &node->late, local->start_ms);
+    submit(node, work_make, done_make, NULL);
 }
 
 void node_remove(struct local *local, int64_t id)
@@ -275,6 +338,7 @@ void node_free(struct node *node)
 {
     loop_child_unwatch(&node->watch);
     loop_task_cancel(&node->tell);
+    loop_timer_cancel(&node->late);
     task_free(node->setup);
     mem_close_fd(&node->keeper_fd);
     mem_close_fd(&node->net_fd);

@@ -65,19 +65,22 @@ static int check(const struct place *place, struct err *e)
 }
 
 /* The deepest of the node's folders and volumes that path lies in; from NULL = none.  Freed by
- * the caller. */
+ * the caller.  attempt NULL: none of a job's. */
 static struct place
 place_of(const struct attempt *attempt, const struct node *node, const char *path)
 {
     auto_free char *cluster = xasprintf("%s/mounts", node->root);
-    auto_free char *job = xasprintf("%s/%s", node->root, attempt->mounts);
-    auto_free char *shared = xasprintf("%s/%s", node->root, attempt->plan.shared_folder);
+    auto_free char *job = NULL, *shared = NULL;
     struct place place = {0};
 
     consider(&place, node->root, path, xasprintf("%s/root", node->folder));
-    consider(&place, shared, path, xasprintf("%s/shared", attempt->folder));
     consider_volumes(&place, cluster, node->cluster->volumes, node->cluster->volume_count,
                      path);
+    if (!attempt)
+        return place;
+    job = xasprintf("%s/%s", node->root, attempt->mounts);
+    shared = xasprintf("%s/%s", node->root, attempt->plan.shared_folder);
+    consider(&place, shared, path, xasprintf("%s/shared", attempt->folder));
     consider_volumes(&place, job, attempt->told.volumes, attempt->told.volume_count, path);
     return place;
 }
@@ -98,6 +101,14 @@ static int find_on(const struct attempt *attempt,
         str_addf(ret_path, "%s/%s", place.from, place.rest);
     free(place.from);
     return rc;
+}
+
+int path_open_root(const struct node *node, int *ret_fd, struct err *e)
+{
+    auto_free char *path = xasprintf("%s/root", node->folder);
+
+    *ret_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *ret_fd < 0 ? err_sys(e, errno, "could not open \"%.200s\"", path) : 0;
 }
 
 int path_make_folder(const struct attempt *attempt,
@@ -131,7 +142,7 @@ int path_open(const struct attempt *attempt,
 
     if (node->keeper_fd >= 0)
         consider(&place, node->root, path, xstrdup(node->root));
-    else if (attempt)
+    else
         place = place_of(attempt, node, path);
     from = place.from;
     if (!from) {
@@ -142,6 +153,22 @@ int path_open(const struct attempt *attempt,
     if (root < 0)
         return err_sys(e, errno, "could not open \"%.200s\"", from);
     return fs_open_beneath(root, place.rest, flags, 0644, ret_fd, e);
+}
+
+const char *path_of_log(const struct attempt *attempt,
+                        const struct node *node,
+                        const char *path,
+                        struct arena *arena,
+                        const char **ret_logs)
+{
+    struct place place = {0};
+    auto_free char *from = NULL;
+
+    if (node->keeper_fd < 0)
+        place = place_of(attempt, node, path);
+    from = place.from;
+    *ret_logs = node->keeper_fd >= 0 ? node->root : from ? arena_strdup(arena, from) : NULL;
+    return from ? arena_printf(arena, "%s/%s", from, place.rest) : path;
 }
 
 const char *path_of_logs(const struct part *part, struct arena *arena)

@@ -32,6 +32,8 @@ enum {
     SHIM_KILLED = 256, /* or one that was not ours to wait for */
 };
 
+#define HELD_FOR_LONG "another shim holds the run folder, and does nothing"
+
 struct tasks {
     struct loop *loop;
     struct errands *errands;
@@ -288,11 +290,20 @@ static void proceed_absent(struct task *task, int shim_exit)
     else if (shim_exit == NO_SHIM && start_shim(task, &e) < 0)
         report_not_started(task, e.msg);
     else if (shim_exit == SHIM_EXIT_HELD && !try_again(task))
-        report_not_started(task, "another shim holds the run folder, and does nothing");
+        report_not_started(task, HELD_FOR_LONG);
     else if (shim_exit == SHIM_EXIT_NOTHING)
         report_not_started(task, NULL); /* the folder says why */
     else if (shim_exit != NO_SHIM && shim_exit != SHIM_EXIT_HELD)
         report_not_started(task, "its shim ended before it began");
+}
+
+/* One that a former daemon started, and that has not said yet who it is, will, or end. */
+static void proceed_alive(struct task *task, pid_t pid)
+{
+    if (pid > 0)
+        watch_shim(task, pid);
+    else if (!try_again(task))
+        report_not_started(task, HELD_FOR_LONG);
 }
 
 /* shim_exit is the exit status of a shim that has just ended, NO_SHIM when none did. */
@@ -312,7 +323,7 @@ static void proceed(struct task *task, int shim_exit)
         proceed_absent(task, shim_exit);
         break;
     case SHIM_ALIVE:
-        watch_shim(task, pid);
+        proceed_alive(task, pid);
         break;
     case SHIM_ENDED:
         report(task, TASK_ENDED, &said);
@@ -415,16 +426,18 @@ int task_start(struct tasks *tasks,
 {
     autoptr(task) task = task_new(tasks, folder, ended, context);
     enum shim_state state;
+    pid_t pid = 0;
 
-    if (shim_look(folder, &state, NULL, NULL, e) < 0)
+    if (shim_look(folder, &state, NULL, &pid, e) < 0)
         return -1;
-    if (state == SHIM_ABSENT) {
-        task->may_start = true;
-        if (write_spec(folder, spec, e) < 0 || start_shim(task, e) < 0)
-            return -1;
-    } else {
+    /* A shim that has begun nothing yet may fail to. */
+    task->may_start = state == SHIM_ABSENT || (state == SHIM_ALIVE && pid == 0);
+    if (task->may_start && write_spec(folder, spec, e) < 0)
+        return -1;
+    if (state != SHIM_ABSENT)
         loop_task_add(tasks->loop, &task->later);
-    }
+    else if (start_shim(task, e) < 0)
+        return -1;
     *ret_task = take_ptr(&task);
     return 0;
 }

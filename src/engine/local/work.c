@@ -65,7 +65,8 @@ make_env(const struct node *node, const char *const *env, struct arena *arena)
     return list;
 }
 
-void work_spec(const struct node *node,
+void work_spec(const struct attempt *attempt,
+               const struct node *node,
                const struct launch_task *task,
                const char *cwd,
                struct arena *arena,
@@ -73,6 +74,9 @@ void work_spec(const struct node *node,
 {
     const char **argv = arena_alloc(arena, 4 * sizeof(*argv));
     bool is_entered = node->keeper_fd >= 0;
+    const char *logs;
+    const char *out = path_of_log(attempt, node, task->stdout_path, arena, &logs);
+    const char *errors = path_of_log(attempt, node, task->stderr_path, arena, &logs);
 
     argv[0] = "bash";
     argv[1] = "-c";
@@ -81,8 +85,10 @@ void work_spec(const struct node *node,
         .argv = argv,
         .env = make_env(node, task->env, arena),
         .cwd = cwd,
-        .stdout_path = task->stdout_path,
-        .stderr_path = task->stderr_path,
+        .stdout_path = out,
+        .stderr_path = errors,
+        .logs = logs,
+        .cpus = node->cpus[0] ? node->cpus : NULL,
         .enter_pid = is_entered ? node->keeper.identity.pid : 0,
         .enter_start = node->keeper.identity.start,
         .namespaces = is_entered ? "mnu" : NULL,
@@ -152,9 +158,11 @@ static void add_logs(const struct work *work, struct str *text)
 int work_write_script(const struct work *work, struct err *e)
 {
     auto_free char *relative = script_path(work);
-    auto_free char *path = xasprintf("%s/root/%s", work->part->node->folder, relative);
+    auto_close int root = -1;
     auto_str text = {0};
 
+    if (path_open_root(work->part->node, &root, e) < 0)
+        return -1;
     for (const char *const *env = work->task->env; *env; env++) {
         if (!is_shell_name(*env))
             continue;
@@ -172,7 +180,7 @@ int work_write_script(const struct work *work, struct err *e)
     add_quoted(&text, work->task->command);
     str_add(&text, "\ncommand -v bash >/dev/null 2>&1 && exec bash -c \"$command\"\n"
                    "echo 'there is no bash in this image: jobs need one' >&2\nexit 127\n");
-    return folder_write(path, text.data, text.len, 0700, e);
+    return folder_write_beneath(root, relative, text.data, text.len, 0700, e);
 }
 
 void work_spec_contained(const struct work *work,
@@ -191,7 +199,7 @@ void work_spec_contained(const struct work *work,
     memcpy(argv, prefix, count * sizeof(*argv));
     argv[count] = "sh";
     argv[count + 1] = arena_printf(arena, "%s/%s", work->part->node->root, relative);
-    work_spec(work->part->node, work->task, "/", arena, ret_spec);
+    work_spec(work->attempt, work->part->node, work->task, "/", arena, ret_spec);
     ret_spec->argv = argv;
     ret_spec->env = make_env(work->part->node, none, arena);
 }

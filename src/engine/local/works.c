@@ -63,7 +63,7 @@ static void start_work(struct work *work)
     if (attempt->told.image)
         work_spec_contained(work, arena, &spec);
     else
-        work_spec(node, work->task,
+        work_spec(attempt, node, work->task,
                   arena_printf(arena, "%s/%s", node->root, attempt->plan.work_folder), arena,
                   &spec);
     spec.cgroups = work->cgroups;

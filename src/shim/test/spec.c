@@ -32,6 +32,8 @@ static void what_is_written_reads_back(void **state)
         .cwd = "/work",
         .stdout_path = "/out/stdout.txt",
         .stderr_path = "/out/stderr.txt",
+        .logs = "/out",
+        .cpus = "0-3,8",
         .enter_pid = 77,
         .enter_start = UINT64_MAX,
         .namespaces = "mnu",
@@ -58,6 +60,8 @@ static void what_is_written_reads_back(void **state)
     assert_int_equal(read.umask, 027);
     assert_int_equal(read.gid, 100);
     assert_string_equal(read.limits[1], "nofile 1024 unlimited");
+    assert_string_equal(read.logs, "/out");
+    assert_string_equal(read.cpus, "0-3,8");
 }
 
 static void what_is_not_said_has_its_default(void **state)
@@ -72,6 +76,8 @@ static void what_is_not_said_has_its_default(void **state)
     assert_int_equal(spec.umask, SHIM_UMASK);
     assert_int_equal(spec.enter_pid, 0);
     assert_false(spec.has_user);
+    assert_null(spec.logs);
+    assert_null(spec.cpus);
     assert_null(spec.env[0]);
     assert_null(spec.cgroups[0]);
     assert_null(spec.memory[0]);
@@ -105,6 +111,12 @@ static void a_foreign_spec_is_refused(void **state)
         BAD("yard-shim=1\0" LEAST "env=NAMELESS\0"),
         BAD("yard-shim=1\0" LEAST "env==x\0"),
         BAD("yard-shim=1\0" LEAST "cgroup=relative\0"),
+        BAD("yard-shim=1\0" LEAST "logs=relative\0"),
+        BAD("yard-shim=1\0" LEAST "cpus=\0"),
+        BAD("yard-shim=1\0" LEAST "cpus=3-1\0"),
+        BAD("yard-shim=1\0" LEAST "cpus=1,\0"),
+        BAD("yard-shim=1\0" LEAST "cpus=-1\0"),
+        BAD("yard-shim=1\0" LEAST "cpus=99999\0"),
         BAD("yard-shim=1\0" LEAST "enter=1 2\0"), /* without namespaces */
         BAD("yard-shim=1\0" LEAST "namespaces=m\0"),
         BAD("yard-shim=1\0" LEAST "enter=0 2\0namespaces=m\0"),

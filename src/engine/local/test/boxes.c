@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
 
+#include <glob.h>
+
 /* Of this run alone: others may run at the same time. */
 static char image[64];
 
@@ -74,6 +76,21 @@ static void expect_no_container(const struct rig *rig)
     assert_string_equal(str_text(&outcome.out), "");
 }
 
+/* The runtime makes groups in trees that the yard does not use. */
+static void expect_no_group(const struct rig *rig)
+{
+    unsigned char digest[CRYPT_SHA256_BYTES];
+    auto_free char *pattern = NULL;
+    glob_t found;
+
+    crypt_sha256(rig->home, strlen(rig->home), digest);
+    pattern = xasprintf("/sys/fs/cgroup/*/yard-%02x%02x%02x%02x", digest[0], digest[1],
+                        digest[2], digest[3]);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        fail_msg("%zu groups are left, such as %s", found.gl_pathc, found.gl_pathv[0]);
+    globfree(&found);
+}
+
 static int tear_down(void **state)
 {
     struct rig *rig = *state;
@@ -81,6 +98,7 @@ static int tear_down(void **state)
     expect_no_container(rig);
     rig_remove_all(rig, RIG_NODES);
     rig_close(rig);
+    expect_no_group(rig);
     rig_free(rig);
     return 0;
 }
@@ -164,6 +182,60 @@ static void ssh_of_port_23_ends_in_the_container(void **state)
     assert_int_equal(rig->result.end, ENDED_STOPPED);
 }
 
+/* The kernel holds what is in the container to the node's processors. */
+static void container_has_the_processors_of_its_node(void **state)
+{
+    struct rig *rig = *state;
+
+    if (access("/sys/fs/cgroup/cpuset/cpuset.cpus", W_OK) < 0 ||
+        sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        skip();
+    rig->cores = 1;
+    rig_add_up(rig, 1);
+    run_in(rig, 1,
+           "while read -r key list; do [ $key = Cpus_allowed_list: ] && echo on $list; "
+           "done < /proc/self/status; true",
+           NULL);
+    expect_code(rig, 0);
+    rig_expect_log(rig, 1, "stdout.txt", "on 0\n");
+}
+
+static int set_up_plain(void **state)
+{
+    struct rig *rig = rig_new(true);
+
+    rig_open(rig);
+    *state = rig;
+    return 0;
+}
+
+/* Without namespaces volumes are links, which lead nowhere in a container. */
+static void volumes_are_seen_where_nodes_are_folders(void **state)
+{
+    struct rig *rig = *state;
+    auto_free char *server = xasprintf("%s/server", rig->home);
+    auto_free char *inner = xasprintf("%s/server/a/b", rig->home);
+    auto_free char *share = xasprintf("%s/share", rig->home);
+    auto_free char *file = xasprintf("%s/file", inner);
+    struct engine_volume volumes[] = {
+        {.volume =
+             {.kind = VOLUME_FILE_SERVER, .path = "nfs", .folder = "a/b", .options = "ro"},
+         .source = server},
+        {.volume = {.kind = VOLUME_FILE_SHARE, .path = "afs"}, .source = share},
+    };
+    auto_json json_t *spec = rig_job("cd $AZ_BATCHAI_JOB_MOUNT_ROOT; cat nfs/file > afs/copy; "
+                                     "cat afs/copy; touch nfs/file 2>/dev/null || echo ro");
+
+    assert_int_equal(folder_make(inner, 0755, NULL), 0);
+    assert_int_equal(mkdir(share, 0755), 0);
+    assert_int_equal(folder_write(file, "hello\n", 6, 0644, NULL), 0);
+    rig_add_up(rig, 1);
+    rig_submit_full(rig, 1, spec, image, volumes, ARRAY_SIZE(volumes));
+    rig_until(rig, rig->ended);
+    expect_code(rig, 0);
+    rig_expect_log(rig, 1, "stdout.txt", "hello\nro\n");
+}
+
 static void want_of_memory_is_told(void **state)
 {
     struct rig *rig = *state;
@@ -221,6 +293,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(preparation_and_job_share_a_container, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(ssh_of_port_23_ends_in_the_container, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(container_has_the_processors_of_its_node, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(volumes_are_seen_where_nodes_are_folders, set_up_plain,
                                         tear_down),
         cmocka_unit_test_setup_teardown(want_of_memory_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unknown_image_is_told, set_up, tear_down),

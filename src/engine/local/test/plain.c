@@ -10,6 +10,12 @@ static int set_up(void **state)
     return 0;
 }
 
+static int set_up_closed(void **state)
+{
+    *state = rig_new(true);
+    return 0;
+}
+
 static int tear_down(void **state)
 {
     struct rig *rig = *state;
@@ -161,69 +167,113 @@ static void setup_task_runs_on_the_node(void **state)
     rig_until(rig, rig->failure[1][0]);
 }
 
-/* A runtime of our own making in front of the others; the caller frees the PATH of before. */
-static char *fake_podman(struct rig *rig, const char *script)
+static void open_with_limit(struct rig *rig, const char *setup, int64_t start_ms)
 {
-    char *before = xstrdup(getenv("PATH"));
-    auto_free char *folder = xasprintf("%s/bin", rig->home);
-    auto_free char *program = xasprintf("%s/podman", folder);
-
-    assert_int_equal(mkdir(folder, 0755), 0);
-    if (script)
-        assert_int_equal(folder_write(program, script, strlen(script), 0755, NULL), 0);
-    assert_int_equal(setenv("PATH", folder, 1), 0);
-    return before;
+    json_object_set_new(rig->cluster_spec, "nodeSetup",
+                        json_pack("{s:{s:s,s:s}}", "setupTask", "commandLine", setup,
+                                  "stdOutErrPathPrefix", "$AZ_BATCHAI_MOUNT_ROOT/out"));
+    rig->start_ms = start_ms;
+    rig_open(rig);
 }
 
-static void run_in_image(struct rig *rig, int64_t stop_after_ms)
+static void node_that_never_comes_up_is_told(void **state)
 {
-    auto_json json_t *spec = rig_job("true");
+    struct rig *rig = *state;
 
+    open_with_limit(rig, "echo still at it >&2; sleep 98768", 1500);
+    rig_add(rig, 1);
+    rig_until(rig, rig->failure[1][0]);
+    assert_string_equal(rig->failure[1], "NodeStartTimedOut");
+    assert_string_equal(rig->info[1], "still at it");
+    rig_remove_all(rig, 1);
+    assert_int_equal(rig_count_processes("sleep 98768"), 0);
+}
+
+static void node_that_came_up_in_time_stays(void **state)
+{
+    struct rig *rig = *state;
+
+    open_with_limit(rig, "true", 3000);
     rig_add_up(rig, 1);
-    rig_submit_full(rig, 1, spec, "far.example/away:1", NULL, 0);
-    if (stop_after_ms) {
-        rig_pause(rig, stop_after_ms);
-        rig->engine->ops->attempt_stop(rig->engine, 7);
-    }
+    rig_pause(rig, 3500);
+    assert_string_equal(rig->failure[1], "");
+    assert_int_equal(rig_run(rig, 1, "true"), 0);
+}
+
+/* Each node writes which processors it has. */
+static void nodes_have_processors_of_their_own(void **state)
+{
+    struct rig *rig = *state;
+    auto_json json_t *spec =
+        rig_job("cd $AZ_BATCHAI_SHARED_JOB_TEMP; nproc; cat cpus-* | sort -u "
+                "| wc -l; /usr/bin/python3 -c 'import os; "
+                "print(\"sees\", len(os.sched_getaffinity(0)))'");
+
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        skip();
+    json_object_set_new(spec, "jobPreparation",
+                        json_pack("{s:s}", "commandLine",
+                                  "grep Cpus_allowed_list /proc/self/status > "
+                                  "$AZ_BATCHAI_SHARED_JOB_TEMP/cpus-$$"));
+    rig->cores = 1;
+    rig_add_up(rig, 2);
+    rig_submit_full(rig, 2, spec, NULL, NULL, 0);
     rig_until(rig, rig->ended);
+    assert_int_equal(rig->result.exit_code, 0);
+    rig_expect_log(rig, 1, "stdout.txt", "1\n2\nsees 1\n");
 }
 
-static void missing_runtime_is_told(void **state)
+static void job_that_asks_for_more_than_the_node_has_is_told(void **state)
 {
     struct rig *rig = *state;
-    auto_free char *before = fake_podman(rig, NULL);
+    auto_json json_t *spec =
+        json_pack("{s:s,s:{s:s,s:i}}", "stdOutErrPathPrefix", "$AZ_BATCHAI_MOUNT_ROOT/out",
+                  "customMpiSettings", "commandLine", "true", "processCount", 3);
 
-    run_in_image(rig, 0);
-    setenv("PATH", before, 1);
-    assert_int_equal(rig->result.end, ENDED_SETUP);
-    assert_string_equal(rig->result.code, "FailedStartingContainer");
-    assert_non_null(strstr(rig->result.info, "neither podman nor docker"));
+    rig->cores = 1;
+    rig_add_up(rig, 1);
+    rig_submit_full(rig, 1, spec, NULL, NULL, 0);
+    rig_until(rig, rig->ended);
+    rig_expect_log(rig, 1, "execution.log", "processors of tvm-1-1: ");
+    rig_expect_log(rig, 1, "execution.log",
+                   "note: 3 processes share the 1 processors of the node\n");
 }
 
-static void missing_image_is_told(void **state)
+static void mount_command_has_nothing_of_the_daemons_environment(void **state)
 {
     struct rig *rig = *state;
-    auto_free char *before = fake_podman(
-        rig, "#!/bin/sh\ncase $* in *pull*) echo manifest unknown >&2;; esac\nexit 1\n");
+    struct engine_volume volume = {.volume = {.kind = VOLUME_UNMANAGED,
+                                              .path = "mine",
+                                              .command = "e() { env > \"$1/env\"; }; e"}};
+    auto_json json_t *spec = rig_job("cat $AZ_BATCHAI_JOB_MOUNT_ROOT/mine/env");
+    auto_free char *log = NULL;
 
-    run_in_image(rig, 0);
-    setenv("PATH", before, 1);
-    assert_int_equal(rig->result.end, ENDED_SETUP);
-    assert_non_null(strstr(rig->result.info, "the registry has no such image"));
+    setenv("YARD_TEST_TOKEN", "hush", 1);
+    rig_add_up(rig, 1);
+    rig_submit_full(rig, 1, spec, NULL, &volume, 1);
+    rig_until(rig, rig->ended);
+    unsetenv("YARD_TEST_TOKEN");
+    assert_int_equal(rig->result.exit_code, 0);
+    rig_expect_log(rig, 1, "stdout.txt", "PATH=/usr/local/sbin:");
+    log = rig_log(rig, 1, "stdout.txt");
+    assert_null(strstr(log, "YARD_TEST_TOKEN"));
 }
 
-static void hanging_registry_does_not_hold_a_job(void **state)
+/* A job has put links where the next one's files are written by the daemon. */
+static void planted_links_are_not_written_through(void **state)
 {
     struct rig *rig = *state;
-    auto_free char *before = fake_podman(
-        rig, "#!/bin/sh\ncase $* in *pull*) /bin/sleep 98767;; *rm*) exit 0;; esac\nexit 1\n");
-    int64_t began_ms = clock_mono_ms();
+    auto_free char *elsewhere = xasprintf("%s/elsewhere", rig->home);
+    auto_free char *victim = xasprintf("%s/elsewhere/w/e/j/hostfile", rig->home);
+    auto_free char *command =
+        xasprintf("cd $AZ_BATCHAI_MOUNT_ROOT/..; rm -rf jobs; ln -s %s jobs", elsewhere);
 
-    run_in_image(rig, 300);
-    setenv("PATH", before, 1);
-    assert_int_equal(rig->result.end, ENDED_STOPPED);
-    assert_true(clock_mono_ms() - began_ms < 20000);
-    assert_int_equal(rig_count_processes("sleep 98767"), 0);
+    assert_int_equal(mkdir(elsewhere, 0755), 0);
+    rig_add_up(rig, 1);
+    assert_int_equal(rig_run(rig, 1, command), 0);
+    assert_int_equal(rig_run(rig, 1, "echo fine"), 0);
+    rig_expect_log(rig, 1, "stdout.txt", "fine\n");
+    assert_int_equal(access(victim, F_OK), -1);
 }
 
 /* In a process of its own, which dies as a daemon does. */
@@ -245,12 +295,6 @@ static void run_and_die(struct rig *rig, const char *command)
     rig_until(rig, rig->running);
     rig_pause(rig, 200);
     raise(SIGKILL);
-}
-
-static int set_up_closed(void **state)
-{
-    *state = rig_new(true);
-    return 0;
 }
 
 static void job_is_taken_up_after_a_crash(void **state)
@@ -382,9 +426,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(volume_is_a_link, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_volume_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(setup_task_runs_on_the_node, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_runtime_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_image_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hanging_registry_does_not_hold_a_job, set_up,
+        cmocka_unit_test_setup_teardown(node_that_never_comes_up_is_told, set_up_closed,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(node_that_came_up_in_time_stays, set_up_closed,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(nodes_have_processors_of_their_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(job_that_asks_for_more_than_the_node_has_is_told,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mount_command_has_nothing_of_the_daemons_environment,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(planted_links_are_not_written_through, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(job_is_taken_up_after_a_crash, set_up_closed,
                                         tear_down),

@@ -39,6 +39,9 @@ struct rig {
     char home[64];
     bool is_rootless;
     bool is_slow; /* its shims take their time to begin */
+    int cores;    /* of a node; 0 = 2 */
+    int64_t start_ms;
+    const char *user, *password; /* of a registry; NULL */
     struct loop_timer timer;
     bool is_late;
     bool is_child; /* a process that is to die: it must not go on with the tests */
@@ -178,6 +181,7 @@ static inline void rig_open(struct rig *rig)
         .is_rootless = rig->is_rootless,
         .grace_ms = 1000,
         .pids = 300,
+        .start_ms = rig->start_ms,
     };
     struct err e = {0};
 
@@ -226,7 +230,7 @@ static inline struct engine_cluster rig_cluster(struct rig *rig)
         .name = "c",
         .spec = rig->cluster_spec,
         .suffix = "sub/rg/workspaces/w/clusters/c/0",
-        .cores = 2,
+        .cores = rig->cores ? rig->cores : 2,
         .memory_mib = 512,
         .volumes = rig->volumes,
         .volume_count = rig->volume_count,
@@ -286,6 +290,8 @@ static inline void rig_submit_full(struct rig *rig,
                                         .segment = "sub/rg/workspaces/w/experiments/e/jobs/j/1",
                                         .spec = spec,
                                         .image = image,
+                                        .registry_user = rig->user,
+                                        .registry_password = rig->password,
                                         .cluster = &cluster,
                                         .volumes = volumes,
                                         .volume_count = volume_count,

@@ -88,6 +88,44 @@ static void nodes_reach_each_other_by_ssh(void **state)
     rig_expect_log(rig, 1, "execution-tvm-1-1.log", "job: exit code 0\n");
 }
 
+/* By ssh too, and no task can take more than its node has where the kernel sees to it. */
+static void nodes_have_processors_of_their_own(void **state)
+{
+    struct rig *rig = *state;
+    bool is_strict = access("/sys/fs/cgroup/cpuset/cpuset.cpus", W_OK) == 0;
+
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        skip();
+    rig->cores = 1;
+    rig_add_up(rig, 2);
+    assert_int_equal(
+        rig_run(rig, 2,
+                "list='grep Cpus_allowed_list /proc/self/status'; nproc; ssh tvm-1-2 nproc; "
+                "[ \"$($list)\" != \"$(ssh tvm-1-2 $list)\" ] && echo apart; "
+                "taskset -c 0-1 nproc"),
+        0);
+    rig_expect_log(rig, 1, "stdout.txt", is_strict ? "1\n1\napart\n1\n" : "1\n1\napart\n");
+}
+
+/* Two ranks on a node of one processor: it has to share, and does not fail. */
+static void ranks_share_the_processors_of_a_node(void **state)
+{
+    struct rig *rig = *state;
+    auto_json json_t *spec =
+        json_pack("{s:s,s:{s:s,s:i}}", "stdOutErrPathPrefix", "$AZ_BATCHAI_MOUNT_ROOT/out",
+                  "customMpiSettings", "commandLine", "echo rank on $(hostname) of $(nproc)",
+                  "processCount", 4);
+
+    rig->cores = 1;
+    rig_add_up(rig, 2);
+    rig_submit_full(rig, 2, spec, NULL, NULL, 0);
+    rig_until(rig, rig->ended);
+    if (rig->result.exit_code != 0)
+        fail_msg("%s", rig->result.tail);
+    rig_expect_log(rig, 1, "stdout.txt", "rank on tvm-1-1 of 1\n");
+    rig_expect_log(rig, 1, "stdout.txt", "rank on tvm-1-2 of 1\n");
+}
+
 /* Not the user's: a shell that is killed there must not stand in the way of his own. */
 static void each_node_has_a_home(void **state)
 {
@@ -374,6 +412,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(node_is_a_host_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(data_folder_is_hidden, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nodes_reach_each_other_by_ssh, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nodes_have_processors_of_their_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ranks_share_the_processors_of_a_node, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(each_node_has_a_home, set_up, tear_down),
         cmocka_unit_test_setup_teardown(admin_logs_in_with_his_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ranks_run_on_all_nodes, set_up, tear_down),
