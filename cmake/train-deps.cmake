@@ -26,3 +26,28 @@ elseif(must)
 endif()
 
 find_library(YARD_CMOCKA cmocka)
+
+# CUDA: nvcc, cuDNN and cuBLASLt from one toolkit; its runtime is linked in, NCCL is looked for when
+# there are several ranks.  Never required.  Kernels are not for the sanitizers.
+if(NOT YARD_SANITIZE AND NOT YARD_FUZZ)
+    find_program(YARD_NVCC nvcc HINTS ENV CUDA_HOME PATH_SUFFIXES bin PATHS /usr/local/cuda)
+endif()
+if(YARD_NVCC)
+    get_filename_component(cuda_home ${YARD_NVCC}/../.. REALPATH)
+    find_path(YARD_CUDA_INCLUDE cuda_runtime_api.h HINTS ${cuda_home}/include)
+    find_path(YARD_CUDNN_INCLUDE cudnn.h HINTS ${cuda_home}/include)
+    find_path(YARD_NCCL_INCLUDE nccl.h HINTS ${cuda_home}/include)
+    foreach(library cudart_static cublasLt cudnn)
+        find_library(YARD_CUDA_${library} ${library} HINTS ${cuda_home}/lib64)
+    endforeach()
+    if(YARD_CUDA_INCLUDE AND YARD_CUDNN_INCLUDE AND YARD_NCCL_INCLUDE AND
+       YARD_CUDA_cudart_static AND YARD_CUDA_cublasLt AND YARD_CUDA_cudnn)
+        add_library(cuda-toolkit INTERFACE)
+        target_include_directories(cuda-toolkit SYSTEM INTERFACE
+            ${YARD_CUDA_INCLUDE} ${YARD_CUDNN_INCLUDE} ${YARD_NCCL_INCLUDE})
+        target_link_libraries(cuda-toolkit INTERFACE ${YARD_CUDA_cudnn} ${YARD_CUDA_cublasLt}
+            ${YARD_CUDA_cudart_static} stdc++ Threads::Threads ${CMAKE_DL_LIBS} rt)
+    else()
+        message(STATUS "nvcc is here, but not cuDNN, cuBLASLt and nccl.h: no CUDA backend")
+    endif()
+endif()

@@ -11,8 +11,9 @@
 enum {
     MOST_NAMED = 3, /* holders in the line */
     /* An estimate costs nodes times jobs ahead, a nanosecond each, on the thread that moves all
-     * jobs on: so 10,000 jobs on 400 nodes are looked at, and beyond that nobody is told. */
+     * jobs on: so 10,000 jobs on 300 nodes are looked at, and beyond that nobody is told. */
     MOST_STEPS = 4 * 1000 * 1000,
+    STEPS_OF_A_JOB = 100, /* before any node: it is somewhere in memory */
 };
 
 struct asking {
@@ -108,7 +109,7 @@ static int64_t estimate(const struct schedule_view *view, const struct schedule_
     int64_t start_ms = view->now_ms;
 
     if ((size_t)job->node_count > count ||
-        ordered_place(view->queue, &job->link) > MOST_STEPS / count)
+        ordered_place(view->queue, &job->link) > MOST_STEPS / (count + STEPS_OF_A_JOB))
         return INT64_MAX;
     times = free_times(view, &count);
     for (; link; link = ordered_next(view->queue, link)) {

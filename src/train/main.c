@@ -1,13 +1,21 @@
 /* yardbench: the trainer and benchmark.  main and the choice of a subcommand, nothing else.
  *
+ * Called by the name onnxruntime_training_bert (a link beside it) it is `yardbench bert`.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
 #include "base/str.h"
+#include "train/bert-data/bert-data.h"
+#include "train/bert/bert-flags.h"
+#include "train/bert/bert.h"
 #include "train/comm/comm.h"
 #include "train/flags/flags.h"
+#include "train/preflight/preflight.h"
 #include "train/run/backends.h"
 #include "train/run/run.h"
 #include "train/scale/scale.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +24,8 @@ enum {
     WRONG_COMMAND_LINE = 2,
     SIGNALLED = 128,
 };
+
+static const char bert_name[] = "onnxruntime_training_bert";
 
 static void print_version(void)
 {
@@ -64,18 +74,20 @@ static int fail(struct comm *comm, const struct err *e)
     return err_info(e->code)->exit_status;
 }
 
-static int run_flags(const struct flags *flags, const struct str *notes)
+/* A run with its ranks around it; its status. */
+typedef int run_fn(const void *flags, struct comm *comm, int *ret_signal, struct err *e);
+
+static int run_with_ranks(run_fn *run, const void *flags, const struct str *notes)
 {
     struct comm *comm;
     struct err e;
-    int ended_by = 0, rc;
+    int ended_by = 0;
 
     if (comm_open(&comm, &e) < 0)
         return fail(NULL, &e);
     if (comm_facts(comm)->rank == 0)
         say_notes(notes);
-    rc = flags->eval ? run_eval(flags, comm, &e) : run_train(flags, comm, &ended_by, &e);
-    if (rc < 0)
+    if (run(flags, comm, &ended_by, &e) < 0)
         return fail(comm, &e);
     comm_free(comm);
     if (fflush(stdout) != 0) {
@@ -83,6 +95,37 @@ static int run_flags(const struct flags *flags, const struct str *notes)
         return EXIT_FAILURE;
     }
     return ended_by ? SIGNALLED + ended_by : 0;
+}
+
+static int run_pictures(const void *flags, struct comm *comm, int *ret_signal, struct err *e)
+{
+    const struct flags *f = flags;
+
+    return f->eval ? run_eval(f, comm, e) : run_train(f, comm, ret_signal, e);
+}
+
+static int run_bert(const void *flags, struct comm *comm, int *ret_signal, struct err *e)
+{
+    return bert_train(flags, comm, ret_signal, e);
+}
+
+static int bert(const char *called, int count, char **words)
+{
+    struct bert_flags flags;
+    auto_str notes = {0};
+    struct err e;
+
+    if (bert_flags_parse(&flags, count, words, &notes, &e) < 0) {
+        fprintf(stderr, "%s: %s\n", called, e.msg);
+        return WRONG_COMMAND_LINE;
+    }
+    if (flags.wants_version)
+        print_version();
+    else if (flags.wants_help || flags.wants_helpfull)
+        bert_flags_print_help(stdout, called, flags.wants_helpfull);
+    else
+        return run_with_ranks(run_bert, &flags, &notes);
+    return 0;
 }
 
 static int run_scale(int count, char **words)
@@ -95,14 +138,42 @@ static int run_scale(int count, char **words)
     return fflush(stdout) == 0 ? status : EXIT_FAILURE;
 }
 
+static int run_preflight(int count, char **words)
+{
+    struct err e = {0};
+    int status = EXIT_FAILURE;
+
+    if (preflight_main(count, words, backends_probe, &status, &e) < 0)
+        return fail(NULL, &e);
+    return fflush(stdout) == 0 ? status : EXIT_FAILURE;
+}
+
+static int run_bert_here(int count, char **words)
+{
+    return bert("yardbench bert", count, words);
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(int count, char **words); /* with the words behind the name; its status */
+} commands[] = {
+    {"bert", run_bert_here},
+    {"bert-data", bert_data_main},
+    {"preflight", run_preflight},
+    {"scale", run_scale},
+};
+
 int main(int count, char **words)
 {
     auto_flags flags;
     auto_str notes = {0};
     struct err e;
 
-    if (count > 1 && str_equal(words[1], "scale"))
-        return run_scale(count - 2, words + 2);
+    if (str_equal(program_invocation_short_name, bert_name))
+        return bert(bert_name, count - 1, words + 1);
+    for (size_t i = 0; i < ARRAY_SIZE(commands) && count > 1; i++)
+        if (str_equal(words[1], commands[i].name))
+            return commands[i].run(count - 2, words + 2);
     if (flags_parse(&flags, count - 1, words + 1, &notes, &e) < 0) {
         fprintf(stderr, "yardbench: %s\n", e.msg);
         return WRONG_COMMAND_LINE;
@@ -116,5 +187,5 @@ int main(int count, char **words)
         print_models();
         return 0;
     }
-    return run_flags(&flags, &notes);
+    return run_with_ranks(run_pictures, &flags, &notes);
 }

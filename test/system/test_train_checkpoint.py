@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: exact resume, repeatable runs, what does not fit, full disks, kills."""
 import shutil
+import signal
 import subprocess
+import time
 
 import numpy
 import pytest
 
 import train_data
-from train_program import read_json, run
+from train_program import find_program, read_json, run
 
 SMALL = ["--model=trivial", "--backend=ref", "--batch_size=8", "--num_warmup_batches=3",
          "--num_intra_threads=1"]
@@ -27,14 +29,14 @@ def read(path):
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "rmsprop", "adam", "lars"])
 def test_resuming_gives_the_same_bits(tmp_path, blobs, optimizer):
     flags = [*SMALL, f"--data_dir={blobs}", f"--optimizer={optimizer}", "--distortions",
-             "--init_learning_rate=0.01", "--num_batches=57", "--save_model_steps=20",
+             "--init_learning_rate=0.01", "--num_batches=27", "--save_model_steps=10",
              "--fp16_loss_scale=8", "--label_smoothing=0.1", "--gradient_accumulation_steps=2"]
     whole, part = tmp_path / "whole", tmp_path / "part"
     run(*flags, f"--train_dir={whole}")
     names = sorted(p.name for p in whole.iterdir())
-    assert names == [f"model-{n}.safetensors" for n in (23, 43, 60)]
+    assert names == [f"model-{n}.safetensors" for n in (13, 23, 30)]
     part.mkdir()
-    shutil.copy(whole / "model-23.safetensors", part)
+    shutil.copy(whole / "model-13.safetensors", part)
     got = run(*flags, f"--train_dir={part}")
     assert "going on from" in got.err
     for name in names:
@@ -64,6 +66,75 @@ def test_python_reads_checkpoints(tmp_path, blobs):
     assert tensors["fc3.weight"].shape == (10, 4096)
     assert tensors["optimizer.adam_m.fc3.weight"].shape == (10, 4096)
     assert all(numpy.isfinite(v).all() for v in tensors.values())
+
+
+def torch_accuracy(torch, net, images, labels):
+    """Of a network that sees the pictures as yardbench shows them: -1 to 1."""
+    pictures = torch.from_numpy(images.astype("f4") / 127.5 - 1)
+    with torch.no_grad():
+        found = net.eval()(pictures).argmax(1).numpy()
+    return float((found == labels).mean())
+
+
+def load_into(torch, net, path):
+    tensors, _ = train_data.read_safetensors(path)
+    state = {name: torch.from_numpy(values.copy()) for name, values in tensors.items()}
+    told = net.load_state_dict(state, strict=False)
+    assert all(name.endswith("num_batches_tracked") for name in told.missing_keys)
+    assert all(name.startswith("optimizer.") for name in told.unexpected_keys)
+    return net
+
+
+@pytest.mark.parametrize("model", ["lenet", "resnet20"])
+def test_pytorch_reads_checkpoints(tmp_path, model):
+    """Names and shapes fit, and the network answers as ours does: the same accuracy."""
+    torch = pytest.importorskip("torch")
+    import torch_nets
+
+    data, train = tmp_path / "data", tmp_path / "train"
+    data.mkdir()
+    if model == "lenet":
+        train_data.make_blobs(data, 80)
+        images, labels = train_data.read_idx(data, "t10k")
+    else:
+        train_data.make_cifar(data)
+        images, labels = train_data.read_cifar(data, "test_batch")
+    flags = [f"--model={model}", f"--data_dir={data}", f"--train_dir={train}", "--batch_size=10"]
+    run(*flags, "--optimizer=momentum", "--num_batches=12", "--num_warmup_batches=0",
+        "--init_learning_rate=0.02")
+    [(top1, _, count)] = run(*flags, "--eval").accuracies
+    net = torch_nets.make(model, 10, images.shape[-1])
+    load_into(torch, net, train / "model-12.safetensors")
+    assert count == len(labels)
+    assert top1 == pytest.approx(torch_accuracy(torch, net, images, labels), abs=1e-4)
+    assert model != "lenet" or top1 > 0.3  # it has learned something
+
+
+def wait_for_line(process, text):
+    for line in process.stdout:
+        if text in line:
+            return line
+    raise AssertionError(f"{text}: {process.stderr.read()}")
+
+
+def test_evaluation_waits_for_new_checkpoints(tmp_path, blobs):
+    flags = [*SMALL, f"--data_dir={blobs}", "--save_model_steps=2", "--num_batches=4"]
+    made, watched = tmp_path / "made", tmp_path / "watched"
+    run(*flags, f"--train_dir={made}")
+    watched.mkdir()
+    shutil.copy(made / "model-5.safetensors", watched)
+    process = subprocess.Popen(
+        [find_program(), *SMALL, f"--data_dir={blobs}", f"--train_dir={watched}", "--eval",
+         "--eval_interval_secs=1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_line(process, "Accuracy @ 1")
+    time.sleep(1.5)  # it looks again and finds nothing new
+    shutil.copy(made / "model-7.safetensors", watched / "part")
+    (watched / "part").rename(watched / "model-7.safetensors")
+    wait_for_line(process, "Accuracy @ 1")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Accuracy" not in out and err == ""
 
 
 def test_only_the_newest_are_kept(tmp_path, blobs):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training for real: 99 % of held-out digits, with one rank and with four."""
 import os
-import pathlib
 import shutil
 
 import pytest
 
 import train_data
-from train_program import find_program, run
+from train_program import is_sanitized, run
 
 WANTED = 0.99
 FLAGS = ["--model=lenet", "--optimizer=momentum", "--init_learning_rate=0.02",
@@ -30,8 +29,7 @@ def needs_speed():
     """Under a sanitizer, or in the plain C of `ref`, it would take hours."""
     if "backend onednn: not built in" in run("--version").out:
         pytest.skip("oneDNN is not built in")
-    program = pathlib.Path(find_program()).read_bytes()
-    if b"__asan_init" in program or b"__tsan_init" in program:
+    if is_sanitized():
         pytest.skip("a build with a sanitizer")
 
 

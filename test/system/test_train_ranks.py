@@ -2,9 +2,12 @@
 """The trainer on several ranks: the same training as on one, and what happens when a rank dies.
 
 Tolerances: n ranks with batch B see the examples of one rank with batch n*B, so losses differ by
-the order of sums alone: 1e-5 relative over 20 steps with a network that has no batch norm.  With
-batch norm, and the same batch on all ranks, the mean of equal gradients is that gradient: to the bit
-for two ranks.
+the order of sums alone: 1e-5 of the first loss over 20 steps with a network that has no batch norm
+(the loss falls to a hundredth, and what rounding did to the weights by then does not).  With batch
+norm, and the same batch on all ranks, the mean of equal gradients is that gradient: to the bit for
+two ranks.
+
+With a sanitizer a run takes seconds, so of each kind of test a few are run there; the release build runs all.
 """
 import json
 import os
@@ -19,15 +22,17 @@ import time
 
 import numpy
 import pytest
+import train_program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEATH_S = 5  # COMM_DEATH_SECONDS
 
 
 def find_program():
-    named = os.environ.get("YARD_BIN")
-    builds = [pathlib.Path(named)] if named else sorted(ROOT.glob("build/*/bin"))
-    return next((b / "yardbench" for b in builds if (b / "yardbench").exists()), None)
+    try:
+        return pathlib.Path(train_program.find_program())
+    except RuntimeError:
+        return None
 
 
 PROGRAM = find_program()
@@ -35,6 +40,15 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="yardbench is not built"),
     pytest.mark.skipif(not shutil.which("mpirun"), reason="needs mpirun"),
 ]
+
+
+def only_fast(*values):
+    """A case for builds without a sanitizer."""
+    return pytest.param(*values, marks=FAST)
+
+
+FAST = pytest.mark.skipif(PROGRAM is not None and train_program.is_sanitized(),
+                          reason="a build with a sanitizer: others of its kind are run")
 
 
 def environment(**more):
@@ -108,7 +122,7 @@ def newest_checkpoint(folder):
 # --- the same training --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks, per_host", [(2, None), (4, None), (3, 1), (4, 2)])
+@pytest.mark.parametrize("ranks, per_host", [only_fast(2, None), only_fast(4, None), (3, 1), only_fast(4, 2)])
 def test_ranks_that_average_train_as_one_with_their_batches_together(
         digits, tmp_path, ranks, per_host):
     more = {"YARDBENCH_RANKS_PER_HOST": per_host} if per_host else {}
@@ -116,10 +130,11 @@ def test_ranks_that_average_train_as_one_with_their_batches_together(
     together = train(ranks, tmp_path,
                      *lenet(digits, 8, 0.01, "--variable_update=replicated"), **more)
     assert together["ranks"] == ranks and together["communication"]["bytes"] > 0
-    numpy.testing.assert_allclose(losses(together), losses(alone), rtol=1e-5)
+    assert abs(losses(together) - losses(alone)).max() < 1e-5 * losses(alone)[0]
     assert losses(alone)[-1] < 0.9 * losses(alone)[0]  # it learns at all
 
 
+@FAST
 def test_ranks_that_sum_train_as_one_with_their_rate_divided(digits, tmp_path):
     ranks, ends = 2, {}
     for name, count, flags in (
@@ -135,6 +150,7 @@ def test_ranks_that_sum_train_as_one_with_their_rate_divided(digits, tmp_path):
         assert numpy.abs(ends["alone"][name] - ends["summed"][name]).max() < 1e-4 * scale, name
 
 
+@FAST
 def test_independent_ranks_do_not_reduce(digits, tmp_path):
     report = train(2, tmp_path, *lenet(digits, 8, 0.01, "--variable_update=independent", steps=3))
     assert report["communication"]["bytes"] == 0
@@ -154,7 +170,7 @@ def test_batch_norm_with_the_same_batch_everywhere_is_the_same_to_the_bit(tmp_pa
 
 
 def test_how_gradients_are_fused_changes_no_bit(digits, tmp_path):
-    flags = lenet(digits, 8, 0.01, "--variable_update=replicated", steps=5)
+    flags = lenet(digits, 8, 0.01, "--variable_update=replicated", steps=3)
     usual = train(2, tmp_path, *flags)
     single = train(2, tmp_path, *flags, HOROVOD_FUSION_THRESHOLD=0, HOROVOD_CYCLE_TIME="0.5")
     assert single["communication"]["calls"] > usual["communication"]["calls"]
@@ -183,7 +199,7 @@ def test_ranks_with_other_flags_are_refused(digits):
     assert "rank 1 differs from rank 0" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME"])
+@pytest.mark.parametrize("name", ["HOROVOD_FUSION_THRESHOLD", only_fast("HOROVOD_CYCLE_TIME")])
 def test_a_setting_that_makes_no_sense_is_named(digits, name):
     run = launch(2, *lenet(digits, 8, 0.01, "--variable_update=horovod"), **{name: "many"})
     _, err = run.communicate(timeout=60)
@@ -255,8 +271,9 @@ def endless(digits):
     return lenet(digits, 8, 0.001, "--variable_update=replicated", steps=1000000)
 
 
-@pytest.mark.parametrize("phase", ["meeting", "steps"])
-@pytest.mark.parametrize("victim", [0, 1, 2])
+@pytest.mark.parametrize("phase, victim", [
+    ("meeting", 0), only_fast("meeting", 1), only_fast("meeting", 2),
+    only_fast("steps", 0), only_fast("steps", 1), ("steps", 2)])
 def test_a_rank_that_is_killed_ends_the_run(digits, victim, phase):
     run = launch(3, *endless(digits))
     pids = wait_for_ranks(run, 3)
@@ -272,8 +289,7 @@ def test_a_rank_that_is_killed_ends_the_run(digits, victim, phase):
     assert not ranks_of(run.pid)
 
 
-@pytest.mark.parametrize("per_host", [None, 1])
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim, per_host", [(0, 1), (2, None), only_fast(0, None), only_fast(2, 1)])
 def test_the_survivors_name_the_dead_by_themselves(digits, victim, per_host):
     """mpirun is told to leave them alone."""
     more = {"YARDBENCH_RANKS_PER_HOST": per_host} if per_host else {}
@@ -291,7 +307,7 @@ def test_the_survivors_name_the_dead_by_themselves(digits, victim, per_host):
 
 
 def test_a_stopped_rank_is_waited_for(digits):
-    run = launch(2, *lenet(digits, 8, 0.001, "--variable_update=replicated", steps=100))
+    run = launch(2, *lenet(digits, 8, 0.001, "--variable_update=replicated", steps=20))
     pids = wait_for_ranks(run, 2)
     wait_for_steps(run)
     os.kill(pids[1], signal.SIGSTOP)
@@ -319,7 +335,7 @@ def test_scale_measures_and_predicts(digits, tmp_path):
     report = tmp_path / "scale.json"
     done = subprocess.run(
         [PROGRAM, "scale", "--max-ranks", "3", "--network", "hdr200", "--json", report, "--",
-         *lenet(digits, 8, 0.01, "--variable_update=replicated", steps=10)],
+         *lenet(digits, 8, 0.01, "--variable_update=replicated", steps=4)],
         env=environment(), text=True, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
     figures = json.loads(report.read_text())

@@ -35,6 +35,15 @@ def write_idx(folder, split, images, labels):
         struct.pack(">II", 0x801, count) + labels.tobytes())
 
 
+def read_idx(folder, split):
+    """-> (images u8 [n, 1, h, w], labels)."""
+    data = (pathlib.Path(folder) / f"{split}-images-idx3-ubyte").read_bytes()
+    _, count, height, width = struct.unpack(">IIII", data[:16])
+    images = numpy.frombuffer(data[16:], numpy.uint8).reshape(count, 1, height, width)
+    labels = (pathlib.Path(folder) / f"{split}-labels-idx1-ubyte").read_bytes()[8:]
+    return images, numpy.frombuffer(labels, numpy.uint8)
+
+
 def make_mnist(folder):
     """Nine tenths of the digits for training, the others for evaluation."""
     images, labels = digits()
@@ -80,12 +89,19 @@ def make_class_folders(folder, classes=4, each=6):
                 (place / f"{split}_{i}.JPEG").write_bytes(jpeg(label, 100 * label + i))
 
 
+def crc32c_of(byte):
+    for _ in range(8):
+        byte = (byte >> 1) ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+CRC32C = [crc32c_of(byte) for byte in range(256)]
+
+
 def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        crc = (crc >> 8) ^ CRC32C[(crc ^ byte) & 0xFF]
     return crc ^ 0xFFFFFFFF
 
 
@@ -141,6 +157,13 @@ def make_cifar(folder, each=20):
         records = rng.integers(0, 256, (each, 1 + 3 * 32 * 32)).astype(numpy.uint8)
         records[:, 0] = rng.integers(0, 10, each)
         (folder / f"{name}.bin").write_bytes(records.tobytes())
+
+
+def read_cifar(folder, name):
+    """-> (images u8 [n, 3, 32, 32], labels)."""
+    data = (pathlib.Path(folder) / f"{name}.bin").read_bytes()
+    records = numpy.frombuffer(data, numpy.uint8).reshape(-1, 1 + 3 * 32 * 32)
+    return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]
 
 
 def read_records(path):

@@ -27,6 +27,11 @@ def find_program():
     raise RuntimeError("no yardbench is built")
 
 
+def is_sanitized():
+    program = pathlib.Path(find_program()).read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
 class Result:
     def __init__(self, done):
         self.status, self.out, self.err = done.returncode, done.stdout, done.stderr

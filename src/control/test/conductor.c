@@ -245,12 +245,14 @@ static void start(struct desk *d, struct fake *fake)
     control_resume(d->control);
 }
 
-static void put_json(struct desk *d,
+/* is_there: it is changed, at once; else made, by an operation that must succeed. */
+static void put_text(struct desk *d,
                      enum resource_kind kind,
                      const char *parent,
                      const char *name,
                      const char *properties,
-                     const char *secrets)
+                     const char *secrets,
+                     bool is_there)
 {
     auto_json json_t *kept = json_loads(properties, 0, NULL);
     auto_json json_t *hidden = secrets ? json_loads(secrets, 0, NULL) : NULL;
@@ -261,8 +263,22 @@ static void put_json(struct desk *d,
     assert_non_null(kept);
     control_put_resource(d->control, change, &put);
     expect_ok(change);
-    if (change->operation) /* it is new */
-        assert_int_equal(change->operation->state, OPERATION_SUCCEEDED);
+    if (is_there) {
+        assert_null(change->operation);
+        return;
+    }
+    assert_non_null(change->operation);
+    assert_int_equal(change->operation->state, OPERATION_SUCCEEDED);
+}
+
+static void put_json(struct desk *d,
+                     enum resource_kind kind,
+                     const char *parent,
+                     const char *name,
+                     const char *properties,
+                     const char *secrets)
+{
+    put_text(d, kind, parent, name, properties, secrets, false);
 }
 
 static void have_cluster(struct desk *d, const char *name, int target)
@@ -373,14 +389,14 @@ static void an_attempt_under_way_is_said_again_after_a_restart(void **state)
     desk_done(&d);
 }
 
-static void put_tiny(struct desk *d, int target)
+static void put_tiny(struct desk *d, int target, bool is_there)
 {
     auto_free char *text = xasprintf("{\"vmSize\": \"tiny\", \"scaleSettings\": {\"manual\": "
                                      "{\"targetNodeCount\": %d, \"nodeDeallocationOption\": "
                                      "\"requeue\"}}}",
                                      target);
 
-    put_json(d, RESOURCE_CLUSTER, SPACE, "c", text, NULL);
+    put_text(d, RESOURCE_CLUSTER, SPACE, "c", text, NULL, is_there);
 }
 
 /* Somebody took the size out of the settings, and restarted. */
@@ -393,7 +409,7 @@ static void a_job_goes_on_when_the_size_of_its_nodes_is_known_no_more(void **sta
     (void)state;
     vm_sizes = "tiny 1 1 0";
     begin(&d, &fake, true);
-    put_tiny(&d, 1);
+    put_tiny(&d, 1, false);
     have_job(&d, "j", 1);
     eventually(&d, "SELECT count(*) FROM attempt WHERE state = 1", 1);
     desk_stop(&d);
@@ -409,7 +425,7 @@ static void a_job_goes_on_when_the_size_of_its_nodes_is_known_no_more(void **sta
     say(&fake, 'e', told.started_ids[0], 7);
     eventually(&d, "SELECT exit_code FROM job_state", 7);
     /* A new node cannot be had. */
-    put_tiny(&d, 2);
+    put_tiny(&d, 2, true);
     eventually(&d,
                "SELECT count(*) FROM node WHERE state = 4 AND error_message LIKE "
                "'there is no VM size \"tiny\"%'",

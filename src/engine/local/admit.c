@@ -7,8 +7,6 @@
 #include "base/str.h"
 #include "base/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,8 +73,7 @@ int admit_note(const char *folder,
 {
     auto_free char *path = file_of(folder, image_id);
     unsigned char random[SALT_BYTES];
-    auto_str salt = {0}, line = {0};
-    auto_close int fd = -1;
+    auto_str salt = {0}, lines = {0};
 
     if (!who->user)
         return fs_remove(path, e);
@@ -86,11 +83,43 @@ int admit_note(const char *folder,
         return -1;
     crypt_random(random, sizeof(random));
     text_hex(&salt, random, sizeof(random));
-    str_addf(&line, "%s ", str_text(&salt));
-    add_digest(who, str_text(&salt), &line);
-    str_add(&line, "\n");
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_sys(e, errno, "could not note who may use the image");
-    return fs_write_all(fd, line.data, line.len, e);
+    /* Those of before, unless they are too many: they are asked for once more then. */
+    fs_read(path, MOST_BYTES / 2, &lines, NULL);
+    str_addf(&lines, "%s ", str_text(&salt));
+    add_digest(who, str_text(&salt), &lines);
+    str_add(&lines, "\n");
+    return fs_write_durably(path, lines.data, lines.len, 0600, e);
+}
+
+static char *mark_of(const char *folder, const char *name)
+{
+    unsigned char digest[CRYPT_SHA256_BYTES];
+    auto_str hex = {0};
+
+    crypt_sha256(name, strlen(name), digest);
+    text_hex(&hex, digest, sizeof(digest));
+    return xasprintf("%s/%s.coming", folder, str_text(&hex));
+}
+
+int admit_expect(const char *folder, const char *name, struct err *e)
+{
+    auto_free char *path = mark_of(folder, name);
+
+    if (fs_make_folders(folder, 0700, e) < 0)
+        return -1;
+    return fs_write_durably(path, "", 0, 0600, e);
+}
+
+bool admit_is_expected(const char *folder, const char *name)
+{
+    auto_free char *path = mark_of(folder, name);
+
+    return access(path, F_OK) == 0;
+}
+
+void admit_settle(const char *folder, const char *name)
+{
+    auto_free char *path = mark_of(folder, name);
+
+    fs_remove(path, NULL);
 }

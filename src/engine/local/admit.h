@@ -5,8 +5,10 @@
  * the registry first, though the image is here.
  *
  *     <folder>/<image id>   a line for each: "<salt> <HMAC of server, user and password>"
+ *     <folder>/<SHA-256 of a name>.coming   it is being fetched with credentials
  *
- * Noted by the image's id, so that another name of it leads to the same.
+ * Noted by the image's id, so that another name of it leads to the same.  The id is known when
+ * the image is here: a daemon that dies before the note has left the mark of its name.
  *
  * For errands: blocks.
  *
@@ -29,5 +31,12 @@ int admit_note(const char *folder,
                const char *image_id,
                const struct credentials *who,
                struct err *e);
+
+/* An image of this name is about to be fetched with credentials: until it is settled, what is
+ * here under the name is not everybody's. */
+int admit_expect(const char *folder, const char *name, struct err *e);
+bool admit_is_expected(const char *folder, const char *name);
+/* It was noted, or did not come. */
+void admit_settle(const char *folder, const char *name);
 
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,7 @@ struct cgroups {
      * do not remove those above their own. */
     char *others[MOST_OTHERS];
     size_t other_count;
+    pthread_mutex_t lock; /* the yard's own group is opened, or swept, by one at a time */
 };
 
 /* --- files --- */
@@ -197,6 +199,7 @@ struct cgroups *cgroups_new(const char *home)
     auto_str mounts = {0};
     char *rest = NULL;
 
+    pthread_mutex_init(&cgroups->lock, NULL);
     crypt_sha256(home, strlen(home), digest);
     snprintf(cgroups->name, sizeof(cgroups->name), "yard-%02x%02x%02x%02x", digest[0],
              digest[1], digest[2], digest[3]);
@@ -219,6 +222,7 @@ void cgroups_free(struct cgroups *cgroups)
         free(cgroups->trees[i].base);
     for (size_t i = 0; i < cgroups->other_count; i++)
         free(cgroups->others[i]);
+    pthread_mutex_destroy(&cgroups->lock);
     free(cgroups);
 }
 
@@ -248,15 +252,28 @@ static void limit_v2(const char *folder, const struct cgroup_limits *limits)
     hand_down(folder);
 }
 
+/* The node's folder, in the yard's own: that was swept away with the last node, it may be, and
+ * nodes that are made at the same time must not find it half open. */
+static void make_group(struct cgroups *cgroups, const struct tree *tree, const char *folder)
+{
+    pthread_mutex_lock(&cgroups->lock);
+    if (mkdir(tree->base, 0755) == 0) {
+        if (cgroups->is_v2)
+            hand_down(tree->base);
+        else if (tree->has & HAS_CPUSET)
+            open_cpuset(tree->base, NULL);
+    }
+    mkdir(folder, 0755);
+    pthread_mutex_unlock(&cgroups->lock);
+}
+
 void cgroup_make(struct cgroups *cgroups, const char *node, const struct cgroup_limits *limits)
 {
     for (size_t i = 0; i < cgroups->tree_count; i++) {
         const struct tree *tree = &cgroups->trees[i];
         auto_free char *folder = xasprintf("%s/%s", tree->base, node);
 
-        if (mkdir(tree->base, 0755) == 0 && !cgroups->is_v2 && tree->has & HAS_CPUSET)
-            open_cpuset(tree->base, NULL); /* it was swept away with the last node */
-        mkdir(folder, 0755);
+        make_group(cgroups, tree, folder);
         if (cgroups->is_v2)
             limit_v2(folder, limits);
         else
@@ -386,11 +403,13 @@ void cgroup_remove(struct cgroups *cgroups, const char *node)
 
 void cgroups_sweep(struct cgroups *cgroups)
 {
+    pthread_mutex_lock(&cgroups->lock);
     /* Fails while there are nodes, as it should. */
     for (size_t i = 0; i < cgroups->tree_count; i++)
         rmdir(cgroups->trees[i].base);
     for (size_t i = 0; i < cgroups->other_count; i++)
         rmdir(cgroups->others[i]);
+    pthread_mutex_unlock(&cgroups->lock);
 }
 
 int cgroup_use(struct cgroups *cgroups,

@@ -6,8 +6,9 @@
  * by a daemon outside: they get the folders by their names on the host, and the host's network.
  *
  * An image that is on this machine is not fetched again, unless it was fetched with credentials
- * that this job does not show: then the registry is asked (admit.h).  A token lies in a folder
- * of the attempt's while the image is fetched, and nowhere else.
+ * that this job does not show: then the registry is asked (admit.h).  It is named by a
+ * registry's name for it; places on this machine ("oci:...") are refused.  A token lies in a
+ * folder of the attempt's while the image is fetched, and nowhere else.
  *
  * For errands: blocks.
  *

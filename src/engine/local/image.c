@@ -32,18 +32,20 @@ static void begin_with_token(const struct box *box,
     args_add_pair(args, folder, verb);
 }
 
-/* "registry.example.org/x/y" -> "registry.example.org"; the default one otherwise. */
+/* "registry.example.org/x/y" -> "registry.example.org"; the default one otherwise.  By the
+ * rule of the runtimes: a password must not go to a server that it is not for. */
 static const char *server_of(const struct container_wish *wish, struct arena *arena)
 {
-    const char *slash = strchr(wish->image, '/');
+    size_t first = strcspn(wish->image, "/");
     const char *server = wish->server;
 
     if (server && *server) {
         server = strstr(server, "://") ? strstr(server, "://") + 3 : server;
         return arena_strndup(arena, server, strcspn(server, "/"));
     }
-    if (slash && memchr(wish->image, '.', (size_t)(slash - wish->image)))
-        return arena_strndup(arena, wish->image, (size_t)(slash - wish->image));
+    if (wish->image[first] &&
+        (strcspn(wish->image, ".:") < first || str_starts(wish->image, "localhost/")))
+        return arena_strndup(arena, wish->image, first);
     return "docker.io";
 }
 
@@ -136,6 +138,8 @@ static int pull(struct box *box,
     struct err e = {0};
     const char *info;
 
+    if (wish->user && admit_expect(wish->images, wish->image, &e) < 0)
+        return box_fail(failure, "FailedStartingContainer", "unable to fetch the image", e.msg);
     if (wish->user)
         begin_with_token(box, wish, arena, &args, "pull");
     else
@@ -146,6 +150,8 @@ static int pull(struct box *box,
         return box_fail(failure, "FailedStartingContainer", "unable to fetch the image", e.msg);
     if (outcome.code == 0)
         return 0;
+    if (outcome.code > 0 && wish->user && !is_here)
+        admit_settle(wish->images, wish->image); /* killed, it may have come all the same */
     command_last_line(&outcome.errors, &line);
     info =
         arena_printf(arena, "image %s: %s%s (%s)", wish->image,
@@ -166,7 +172,27 @@ static int note_credentials(struct box *box,
     if (!id || admit_note(wish->images, id, &who, &e) < 0)
         return box_fail(failure, "FailedStartingContainer", "unable to fetch the image",
                         id ? e.msg : "it was fetched, and is not here");
+    admit_settle(wish->images, wish->image);
     return 0;
+}
+
+/* Words that podman takes before a name for a place on this machine: what is "fetched" from
+ * there has passed no registry, and may be another's private image. */
+static bool is_of_registry(const char *image)
+{
+    static const char *const places[] = {
+        "atomic:",        "containers-storage:",
+        "dir:",           "docker-archive:",
+        "docker-daemon:", "oci:",
+        "oci-archive:",   "ostree:",
+        "sif:",           "tarball:",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        if (str_starts(image, places[i]))
+            return false;
+    }
+    return true;
 }
 
 /* Outside of the node: what is fetched belongs to all, and the token is not the node's. */
@@ -180,7 +206,13 @@ int image_fetch(struct box *box,
     struct err e = {0};
     int rc = 0;
 
-    if (id && admit_is_known(wish->images, id, &who))
+    folder_remove(folder, NULL); /* of a daemon that died while it fetched */
+    if (!is_of_registry(wish->image))
+        return box_fail(
+            failure, "FailedStartingContainer", "unable to fetch the image",
+            arena_printf(arena, "image %s: take its name in a registry", wish->image));
+    if (id && !admit_is_expected(wish->images, wish->image) &&
+        admit_is_known(wish->images, id, &who))
         return 0;
     if (wish->user && folder_make(folder, 0700, &e) < 0)
         return box_fail(failure, "FailedStartingContainer", "unable to log in to the registry",

@@ -330,10 +330,12 @@ static int undo_mounts(void *arg, struct err *e)
 
 int mounts_undo(const struct mount_place *place, struct err *e)
 {
-    auto_free char *path = xasprintf("%s/%s", place->root, place->folder);
+    auto_close int root = -1;
 
     if (place->keeper_fd >= 0)
         return enter_run(place->keeper_fd, undo_mounts, (void *)place, e);
+    if (open_root(place, &root, e) < 0)
+        return -1;
     /* Links: with all of the folder, which is made again for the next. */
-    return folder_remove(path, e);
+    return folder_remove_beneath(root, place->folder, e);
 }

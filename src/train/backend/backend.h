@@ -53,7 +53,7 @@ struct plan;   /* likewise, struct plan_head */
 struct reducer;
 
 enum {
-    BACKEND_ABI = 1, /* grows with every change here: backends can be loaded at run time */
+    BACKEND_ABI = 2, /* grows with every change here: backends can be loaded at run time */
 };
 
 enum precision {
@@ -133,6 +133,8 @@ struct backend_ops {
     const char *summary;
     unsigned fusions;   /* of fuse.h: what it wants done to graphs */
     bool updates_early; /* step.h */
+    bool returns_early; /* plan_run comes back before its step is done: it is given the next one
+                           before its values are waited for */
 
     int (*device_open)(const struct device_options *options,
                        struct device **ret_device,

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "train/data/dataset.h"
+#include "train/num/permute.h"
 #include "train/num/rng.h"
 
 /* --- files, mapped (mapping.c) --- */
@@ -95,9 +96,5 @@ void picture_from_pixels(const struct picture *from,
                          const struct decode_options *o,
                          struct rng *rng,
                          uint8_t *pixels);
-
-/* --- order (permute.c) --- */
-/* A permutation of 0..count-1 that the key fixes, one element of it, without a table. */
-uint64_t permute(uint64_t at, uint64_t count, uint64_t seed, uint64_t epoch);
 
 #endif

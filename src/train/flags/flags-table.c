@@ -11,7 +11,7 @@
 #define BIG 9e15
 #define ANY 1e300 /* of real numbers */
 
-const struct flag_row flag_rows[] = {
+static const struct flag_row rows[] = {
     {"model", FLAG_TEXT, AT(model), .initial = "trivial",
      .help = "the network, by name; --help lists them"},
     {"eval", FLAG_BOOL, AT(eval), .initial = "false",
@@ -334,4 +334,6 @@ const struct flag_row flag_rows[] = {
     {"version", FLAG_BOOL, AT(wants_version), .initial = "false",
      .help = "the version and what it was built with", .is_ours = true},
 };
-const int flag_row_count = sizeof(flag_rows) / sizeof(flag_rows[0]);
+
+const struct flag_table flags_table = {
+    .rows = rows, .count = sizeof(rows) / sizeof(rows[0]), .negates = true};

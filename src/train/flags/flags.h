@@ -23,19 +23,11 @@
 #ifndef TRAIN_FLAGS_FLAGS_H
 #define TRAIN_FLAGS_FLAGS_H
 
-#include "base/err.h"
-
-#include <stdint.h>
-#include <stdio.h>
+#include "train/flags/table.h"
 
 enum {
     FLAGS_ORIGINAL = 137,
-    FLAGS_MOST_POINTS = 64,
-    FLAGS_MOST = 256, /* rows of the table */
 };
-struct str;
-
-#define FLAG_NONE INT64_MIN /* a number that was not given and has no default (None) */
 
 struct flags {
     /* what */
@@ -83,8 +75,8 @@ struct flags {
     int64_t max_ckpts_to_keep;
     bool use_chrome_trace_format, profile, wants_help, wants_helpfull, wants_version;
 
-    uint64_t given[FLAGS_MOST / 64]; /* by row of the table: it was on the command line */
-    struct arena *arena;             /* holds texts made here */
+    struct flags_given given;
+    struct arena *arena; /* holds texts made here */
 };
 
 /* Sets defaults, then what the words say.  Texts are borrowed from words.  What is said about

@@ -1,11 +1,11 @@
 /* model.h - the networks by name, and what a recipe leaves to them: image size, batch, rates.
  *
  * One table, in model.c, one file per family: trivial.c lenet.c alexnet.c vgg.c googlenet.c
- * inception.c resnet.c (ImageNet: 18 34 50 101 152, v1, v1.5, v2) resnet-cifar.c (20..110) and
- * later bert.c.  Layers, sizes, initial values, batch norm (decay 0.9, epsilon 1e-5 in ResNet)
- * and the order of tensors are tf_cnn_benchmarks'; the names of parameters are torchvision's
- * where torchvision has the network (layer1.0.conv1.weight, features.0.weight, fc.bias), so
- * that weights travel both ways.
+ * inception.c resnet.c (ImageNet: 18 34 50 101 152, v1, v1.5, v2) resnet-cifar.c (20..110);
+ * BERT is apart (bert.h).  Layers, sizes, initial values, batch norm (decay 0.9, epsilon 1e-5
+ * in ResNet) and the order of tensors are tf_cnn_benchmarks'; the names of parameters are
+ * torchvision's where torchvision has the network (layer1.0.conv1.weight, features.0.weight,
+ * fc.bias), so that weights travel both ways.
  *
  * `resnet50` is v1 (stride on the first 1x1 of a block), `resnet50_v1.5` on the 3x3,
  * `resnet50_v2` is pre-activation; `resnet18` and `resnet34` too, as the official_ names do.
@@ -22,7 +22,7 @@ struct model_options {
     int64_t classes; /* width of the last layer; ImageNet: 1001, as the original has it */
     int64_t height, width, channels;      /* of the images; 0 = the model's own size */
     enum dtype image_type;                /* u8 or f32, as the loader gives them */
-    float image_scale[4], image_shift[4]; /* 1 and 0 for synthetic images */
+    float image_scale[4], image_shift[4]; /* by channel */
     float label_smoothing;
     bool is_frozen; /* --freeze_when_forward_only: as eval */
 };

@@ -14,10 +14,10 @@
  *             lr_t = lr * sqrt(1-beta2^t) / (1-beta1^t);  w -= lr_t * m / (sqrt(v) + eps)
  *   lars      as momentum with lr * trust, trust = eta * |w| / (|g| + decay * |w| + eps), |g|
  *             without the decay, for parameters that decay; the others as momentum
- *   lamb      Adam's direction plus decay * w, scaled by |w| / |direction| for parameters that
- *             decay
+ *   lamb      Adam's direction plus decay * w, scaled by |w| / |direction|, within trust_least
+ *             and trust_most, for parameters that decay
  * adam and lamb decouple nothing but what is written here; adamw is adam with decay * w added
- * to the direction and not to g.
+ * to the direction and not to g.  is_uncorrected takes the bias correction out of all three.
  *
  * Threads: optim_apply runs over par_for.  Pure over its buffers.
  *
@@ -43,18 +43,20 @@ enum optim_kind {
 
 struct optim_spec {
     enum optim_kind kind;
-    float momentum;         /* momentum, rmsprop, lars */
-    float rmsprop_decay;    /* rho */
-    float beta1, beta2;     /* adam, lamb */
-    float epsilon;          /* rmsprop, adam, lamb, lars */
-    float trust;            /* lars: eta */
-    float weight_decay;     /* 0 = none */
-    float clip_value;       /* 0 = none */
-    float clip_norm;        /* 0 = none; of all gradients together */
-    bool with_nesterov;     /* momentum, lars */
-    float loss_scale;       /* 1 = none; the first one when it is dynamic */
-    bool has_dynamic_scale; /* halve on overflow, double after .. good steps */
-    int scale_grows_after;  /* steps without overflow */
+    float momentum;                /* momentum, rmsprop, lars */
+    float rmsprop_decay;           /* rho */
+    float beta1, beta2;            /* adam, lamb */
+    float epsilon;                 /* rmsprop, adam, lamb, lars */
+    float trust;                   /* lars: eta */
+    bool is_uncorrected;           /* adam, adamw, lamb: without the bias correction */
+    float trust_least, trust_most; /* lamb; 0 = no bound */
+    float weight_decay;            /* 0 = none */
+    float clip_value;              /* 0 = none */
+    float clip_norm;               /* 0 = none; of all gradients together */
+    bool with_nesterov;            /* momentum, lars */
+    float loss_scale;              /* 1 = none; the first one when it is dynamic */
+    bool has_dynamic_scale;        /* halve on overflow, double after .. good steps */
+    int scale_grows_after;         /* steps without overflow */
 };
 
 /* What the optimiser keeps for each parameter: arrays of the parameter's shape. */

@@ -268,8 +268,24 @@ static double lars_trust(const struct optim_spec *spec, const struct work *work,
 
 static double bias_correction(const struct optim_spec *spec, int64_t number)
 {
+    if (spec->is_uncorrected)
+        return 1;
     return sqrt(1 - pow((double)spec->beta2, (double)number)) /
            (1 - pow((double)spec->beta1, (double)number));
+}
+
+static double lamb_trust(const struct optim_spec *spec, const struct work *work, double w2)
+{
+    double d2 = direction_square_sum(work), trust;
+
+    if (w2 <= 0 || d2 <= 0)
+        return 1;
+    trust = sqrt(w2 / d2);
+    if (spec->trust_least > 0 && trust < (double)spec->trust_least)
+        return (double)spec->trust_least;
+    if (spec->trust_most > 0 && trust > (double)spec->trust_most)
+        return (double)spec->trust_most;
+    return trust;
 }
 
 /* adamw and lamb: moments, then the direction with the decay in it. */
@@ -284,12 +300,8 @@ static void apply_direction(const struct optim_spec *spec,
     work->update = update_moments;
     run(work);
     work->f.momentum = (float)bias_correction(spec, step->number);
-    if (spec->kind == OPTIM_LAMB && work->param->decays) {
-        double d2 = direction_square_sum(work);
-
-        if (w2 > 0 && d2 > 0)
-            trust = sqrt(w2 / d2);
-    }
+    if (spec->kind == OPTIM_LAMB && work->param->decays)
+        trust = lamb_trust(spec, work, w2);
     work->f.rate = (float)((double)step->lr * trust);
     work->update = update_direction;
     run(work);

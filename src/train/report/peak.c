@@ -222,11 +222,13 @@ static double triad(void *arg, int thread, double until_s)
 }
 
 /* Twice the last cache for each array, within an eighth of the memory for all. */
-static size_t array_bytes(void)
+static size_t array_bytes(size_t ranks)
 {
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE), pages = sysconf(_SC_PHYS_PAGES);
-    size_t wanted = cache > 0 ? 2 * (size_t)cache : 0, least = 64 << 20;
-    size_t most = pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) / 8 / 3 : least;
+    size_t wanted = cache > 0 ? 2 * (size_t)cache / ranks : 0;
+    size_t least = ((size_t)64 << 20) / ranks;
+    size_t most =
+        pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) / 8 / 3 / ranks : least;
 
     if (wanted < least)
         wanted = least;
@@ -235,7 +237,13 @@ static size_t array_bytes(void)
 
 double peak_bandwidth(int threads)
 {
-    size_t bytes = array_bytes(), n = bytes / sizeof(float);
+    return peak_bandwidth_shared(threads, 1);
+}
+
+double peak_bandwidth_shared(int threads, int ranks)
+{
+    size_t bytes = array_bytes(ranks > 1 ? (size_t)ranks : 1) / 4096 * 4096;
+    size_t n = bytes / sizeof(float);
     float *all =
         mmap(NULL, 3 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct memory memory;

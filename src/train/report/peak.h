@@ -11,5 +11,8 @@
 double peak_flops(int threads);
 /* Bytes/s of a triad over memory far larger than the caches. */
 double peak_bandwidth(int threads);
+/* The same when that many ranks of this host do it at the same time: they share caches and
+ * memory, so each takes its part of the arrays. */
+double peak_bandwidth_shared(int threads, int ranks);
 
 #endif

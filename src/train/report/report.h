@@ -34,7 +34,7 @@
  * images_per_second {mean,
  * uncertainty, jitter, total}, seconds {plan, warmup, steps, data_waited,
  * exposed_communication, reduced}, memory {params, grads, activations, at_least, resident},
- * flops {per_image, of_peak}, eval {...}, ops[] with --profile.
+ * flops {per_image, peak, of_peak} (of this rank's cores), eval {...}, ops[] with --profile.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_REPORT_REPORT_H

@@ -4,10 +4,10 @@
 #include "train/graph/diff.h"
 #include "train/graph/fuse.h"
 #include "train/num/par.h"
+#include "train/run/backends.h"
 #include "train/run/run-internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,6 +151,7 @@ static int make_plan(struct run *run,
                      struct plan **ret_plan,
                      struct err *e)
 {
+    auto_free char *cache_dir = backends_cache_dir();
     struct plan_options o = {
         .precision = run->spec.precision,
         .is_repeatable = run->flags->repeatable,
@@ -159,6 +160,7 @@ static int make_plan(struct run *run,
         .comm = run->comm,
         .reducer = run->reducer,
         .shares = shares,
+        .cache_dir = cache_dir,
     };
 
     return plan_new(run->device, graph, &o, ret_plan, e);
@@ -174,24 +176,6 @@ static int make_plans(struct run *run, struct err *e)
          make_plan(run, run->eval_graph, run->plan, &run->eval_plan, e) < 0))
         return -1;
     return write_graph(run, e);
-}
-
-/* All ranks must run one and the same program. */
-static int agree(struct run *run, struct err *e)
-{
-    auto_str text = {0};
-
-    if (run->ranks->ranks == 1)
-        return 0;
-    str_addf(&text, "%s %s batch %" PRId64 " x %" PRId64 " steps %" PRId64 " + %" PRId64 " %s",
-             run->spec.model->name, run->data.name, run->spec.batch, run->spec.passes,
-             run->spec.warmup, run->spec.steps, precision_name(run->spec.precision));
-    if (comm_agree(run->comm, "command line", str_text(&text), e) < 0)
-        return -1;
-    str_truncate(&text, 0);
-    if (run->plan)
-        plan_layout(run->plan, &text);
-    return comm_agree(run->comm, "layout of gradients", str_text(&text), e);
 }
 
 static int open_loader(struct run *run, struct err *e)
@@ -313,7 +297,7 @@ static int open_events(struct run *run, struct err *e)
 
 static int open_all(struct run *run, struct err *e)
 {
-    if (open_device(run, e) < 0 || make_plans(run, e) < 0 || agree(run, e) < 0 ||
+    if (open_device(run, e) < 0 || make_plans(run, e) < 0 || run_agree_on_layout(run, e) < 0 ||
         run_resume(run, e) < 0 || open_loader(run, e) < 0)
         return -1;
     if (run->flags->profile)
@@ -339,6 +323,7 @@ int run_open(struct run *run, const struct flags *flags, struct comm *comm, stru
         .last_finite_loss = NAN,
         .loss_scale = 1,
         .saved_step = -1,
+        .stop_at = INT64_MAX,
         .top1 = NAN,
     };
     run->spec.update = str_equal(flags->variable_update, "horovod") ? RUN_SUM : RUN_MEAN;
@@ -346,7 +331,7 @@ int run_open(struct run *run, const struct flags *flags, struct comm *comm, stru
         run_settle(flags, run->ranks, &run->data, &run->spec, &notes, e) < 0)
         return -1;
     say(run, &notes);
-    return open_all(run, e);
+    return run_agree_on_spec(run, e) < 0 ? -1 : open_all(run, e);
 }
 
 void run_print_header(struct run *run)
@@ -362,6 +347,7 @@ void run_print_header(struct run *run)
 
 void run_close(struct run *run)
 {
+    run_land_all(run);
     loader_free(run->loader);
     plan_free(run->eval_plan);
     plan_free(run->plan);

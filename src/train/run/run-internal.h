@@ -12,6 +12,11 @@
 #include "train/report/trace.h"
 #include "train/run/run.h"
 
+struct run_flight { /* a pass that the backend has been given */
+    uint64_t ticket;
+    struct batch batch; /* borrowed by the backend until it is waited for */
+};
+
 struct run {
     const struct flags *flags;
     struct comm *comm;
@@ -31,13 +36,20 @@ struct run {
     struct events *events;
     struct profile *profile;
     int profiled_steps;
+    double peak; /* FLOP/s of the cores, measured at the end; 0 = it was not */
     bool is_gpu;
 
     int64_t resumed_step, warm_end; /* the first step, and the first that is timed */
     bool is_timed;                  /* ops of this step are */
     int64_t step;    /* updates so far, with the warm-up and with what a checkpoint brought */
-    int64_t batches; /* taken from the loader */
-    double fixed_l2; /* of a forward-only run */
+    int64_t batches; /* that those steps took from the loader */
+    struct run_flight flights[PLAN_MOST_AHEAD]; /* oldest first */
+    int flight_count;
+    int64_t next_step; /* the pass to hand over next */
+    int next_pass;
+    int64_t stop_at;  /* a signal's: run no step beyond; INT64_MAX = none came */
+    int64_t ended_us; /* when the last step's results were there */
+    double fixed_l2;  /* of a forward-only run */
     double last_finite_loss;
     double loss_scale; /* of the last step; 1 = none */
     int64_t saved_step, saved_ms;
@@ -59,6 +71,19 @@ void run_print_header(struct run *run);
 bool run_is_training(const struct run *run); /* not forward-only, not evaluation */
 int64_t run_end(const struct run *run);      /* the step with which it is done */
 
+/* agree.c: fail on every rank, naming what differs and where. */
+int run_agree_on_spec(struct run *run, struct err *e);
+int run_agree_on_layout(struct run *run, struct err *e);
+
+/* ahead.c */
+/* One pass of the current step, in their order: hand over what may be, wait for it. */
+int run_pass(struct run *run,
+             struct step_values *ret_values,
+             int64_t *ret_examples,
+             struct err *e);
+void run_stop_after(struct run *run, int64_t step);
+void run_land_all(struct run *run); /* after an error: what the backend borrowed comes back */
+
 /* step.c: one step with all its passes, and its results. */
 int run_step(struct run *run, struct run_result *ret_result, struct err *e);
 
@@ -71,6 +96,8 @@ void run_plan_evals(struct run *run, int64_t after); /* sets eval_at */
 int run_resume(struct run *run, struct err *e);
 int run_save(struct run *run, struct err *e);
 int run_save_if_due(struct run *run, struct err *e);
+bool run_saves_at(const struct run *run, int64_t step); /* --save_model_steps */
+bool run_save_is_late(const struct run *run);           /* --save_model_secs */
 
 /* observe.c */
 bool run_traces(const struct run *run, int64_t step);

@@ -45,15 +45,24 @@ int run_save(struct run *run, struct err *e)
     return checkpoint_prune(folder, (int)run->flags->max_ckpts_to_keep, e);
 }
 
+bool run_saves_at(const struct run *run, int64_t step)
+{
+    int64_t every = run->spec.save_every, number = step - run->spec.warmup;
+
+    return every > 0 && number > 0 && number % every == 0;
+}
+
+bool run_save_is_late(const struct run *run)
+{
+    int64_t seconds = run->flags->save_model_secs;
+
+    return seconds > 0 && clock_mono_ms() - run->saved_ms >= 1000 * seconds;
+}
+
+/* What the backend has been given already comes first: the parameters are not at rest. */
 int run_save_if_due(struct run *run, struct err *e)
 {
-    int64_t every = run->spec.save_every, seconds = run->flags->save_model_secs;
-    int64_t step = run->step - run->spec.warmup;
-
-    if (!run->saved_ms)
-        run->saved_ms = clock_mono_ms();
-    if ((every > 0 && step > 0 && step % every == 0) ||
-        (seconds > 0 && clock_mono_ms() - run->saved_ms >= 1000 * seconds))
+    if (run->flight_count == 0 && (run_saves_at(run, run->step) || run_save_is_late(run)))
         return run_save(run, e);
     return 0;
 }

@@ -220,11 +220,14 @@ static int settle_pictures(struct run_spec *spec,
         .label_smoothing = (float)f->label_smoothing,
         .is_frozen = f->forward_only && f->freeze_when_forward_only,
     };
+    /* Synthetic pictures have 0..255 too and are scaled likewise, as in the original of the
+     * recipes' time.  Later its readers took over the scaling, and what is not read lost it: a
+     * network without batch norm then diverges at once. */
     for (int c = 0; c < 4; c++) {
-        bool by_mean = f->ml_perf && !data->is_synthetic && c < 3;
+        bool by_mean = f->ml_perf && c < 3;
 
-        m->image_scale[c] = data->is_synthetic || by_mean ? 1 : 1 / 127.5F;
-        m->image_shift[c] = data->is_synthetic ? 0 : by_mean ? -(float)channel_means[c] : -1;
+        m->image_scale[c] = by_mean ? 1 : 1 / 127.5F;
+        m->image_shift[c] = by_mean ? -(float)channel_means[c] : -1;
     }
     *d = (struct decode_options){
         .height = m->height,

@@ -12,41 +12,17 @@ struct sums {
     double loss, top1, top5, examples;
 };
 
-static int64_t counted(const struct batch *batch, int64_t size)
+static int one_pass(struct run *run, struct sums *sums, struct step_values *v, struct err *e)
 {
-    int64_t count = 0;
+    int64_t examples;
 
-    for (int64_t i = 0; i < size; i++)
-        count += batch->labels[i] >= 0;
-    return count;
-}
-
-static int run_pass(struct run *run,
-                    int pass,
-                    float lr,
-                    struct sums *sums,
-                    struct step_values *ret_values,
-                    struct err *e)
-{
-    int64_t passes = run->spec.passes;
-    struct step step = {.number = (uint64_t)run->step, .lr = lr, .pass = pass};
-    struct batch batch;
-    int rc;
-
-    if (run_is_training(run))
-        step.flags = (pass == 0 ? STEP_FIRST : 0U) | (pass == passes - 1 ? STEP_LAST : 0U);
-    if (loader_next(run->loader, &batch, e) < 0)
+    if (run_pass(run, v, &examples, e) < 0)
         return -1;
-    step.feed[0] = batch.is_same ? NULL : batch.images;
-    step.feed[1] = batch.is_same ? NULL : batch.labels;
-    rc = plan_step(run->plan, &step, ret_values, e);
-    sums->loss += (double)ret_values->value[VALUE_LOSS];
-    sums->top1 += (double)ret_values->value[VALUE_TOP1];
-    sums->top5 += (double)ret_values->value[VALUE_TOP5];
-    sums->examples += (double)counted(&batch, run->spec.batch);
-    loader_release(run->loader, &batch);
-    run->batches++;
-    return rc;
+    sums->loss += (double)v->value[VALUE_LOSS];
+    sums->top1 += (double)v->value[VALUE_TOP1];
+    sums->top5 += (double)v->value[VALUE_TOP5];
+    sums->examples += (double)examples;
+    return 0;
 }
 
 static bool was_signalled(void)
@@ -66,7 +42,9 @@ static int share_result(struct run *run, struct run_result *r, struct err *e)
 
     if (n > 1 && comm_sum(run->comm, values, (int)ARRAY_SIZE(values), e) < 0)
         return -1;
-    r->wants_stop = values[0] > 0;
+    if (values[0] > 0)
+        run_stop_after(run, run->step + 1);
+    r->wants_stop = run->step + 1 >= run->stop_at;
     if (n > 1 && run->spec.update == RUN_MEAN) {
         r->base_loss = values[1] / n;
         r->top1 = values[2] / n;
@@ -115,7 +93,7 @@ int run_step(struct run *run, struct run_result *ret_result, struct err *e)
 
     r.lr = schedule_rate(&run->spec.schedule, run->step);
     for (int pass = 0; pass < run->spec.passes; pass++)
-        if (run_pass(run, pass, (float)r.lr, &sums, &values, e) < 0)
+        if (one_pass(run, &sums, &values, e) < 0)
             return -1;
     r.base_loss = sums.loss / (double)run->spec.passes;
     r.top1 = sums.top1 / sums.examples;

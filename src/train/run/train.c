@@ -42,17 +42,20 @@ static int tell(struct run *run, const struct run_result *r, double step_s, stru
     return run_add_events(run, r, rate, e);
 }
 
+/* A step that was handed over ahead began, as far as anybody can tell, when the one before
+ * ended. */
 static int one_step(struct run *run, struct run_result *r, struct err *e)
 {
-    bool is_warm = run->step >= run->warm_end;
+    bool is_warm = run->step >= run->warm_end, is_under_way = run->flight_count > 0;
     int64_t began;
 
     if (run_observe_begin(run, e) < 0)
         return -1;
-    began = clock_mono_us();
+    began = is_under_way ? run->ended_us : clock_mono_us();
     if (run_step(run, r, e) < 0)
         return -1;
-    if (is_warm && tell(run, r, seconds(began, clock_mono_us()), e) < 0)
+    run->ended_us = clock_mono_us();
+    if (is_warm && tell(run, r, seconds(began, run->ended_us), e) < 0)
         return -1;
     return run_observe_end(run, e);
 }
@@ -175,7 +178,8 @@ static int train(struct run *run, struct clocks *clocks, bool *ret_stopped, stru
     bool is_enough = false;
 
     clocks->planned_us = clock_mono_us();
-    run->resumed_step = run->step;
+    run->resumed_step = run->next_step = run->step;
+    run->saved_ms = clock_mono_ms();
     run->warm_end = run->step + run->spec.warmup;
     if (run->warm_end > run_end(run)) /* a resumed run with little left has less of it */
         run->warm_end = run->step < run_end(run) ? run_end(run) - 1 : run->step;

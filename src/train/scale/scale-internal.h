@@ -12,6 +12,7 @@
 enum {
     SCALE_MOST_RUNS = 12,
     SCALE_MOST_BUCKETS = 4096,
+    SCALE_EVEN_BUCKETS = 8, /* taken when none were seen */
 };
 
 struct scale_run { /* of one number of ranks; times are means over steps, of rank 0 */
@@ -19,7 +20,9 @@ struct scale_run { /* of one number of ranks; times are means over steps, of ran
     int64_t batch, params;
     double images_per_s;
     double step_s, exposed_s, busy_s;
-    double bytes; /* reduced in a step */
+    double typical_s; /* the median step: what others on the machine slow down now and then does
+                         not change it */
+    double bytes;     /* reduced in a step */
     /* How the buckets came: empty with one rank. */
     double backward_end_s;
     struct predict_bucket *buckets; /* freed by scale_run_done() */
@@ -40,13 +43,11 @@ int scale_read_report(const char *text, size_t len, struct scale_run *ret_run, s
 /* "<end> <ready>:<bytes> ..." (reducer.h, reducer_pace). */
 int scale_read_pace(const char *text, struct scale_run *run, struct err *e);
 
-/* What predict() is given: the run with most ranks, in terms of the run with one. */
+/* What predict() is given: the widest run that had a core for each thread, in terms of the run
+ * with one rank.  Buckets go to room (SCALE_MOST_BUCKETS). */
 void scale_input(const struct scale_figures *figures,
                  struct predict_input *ret_input,
-                 struct predict_bucket *even /* SCALE_EVEN_BUCKETS, for when none were seen */);
-enum {
-    SCALE_EVEN_BUCKETS = 8,
-};
+                 struct predict_bucket *room);
 
 void scale_print(const struct scale_figures *figures, FILE *out);
 int scale_write_json(const struct scale_figures *figures, const char *path, struct err *e);

@@ -19,38 +19,62 @@ static double efficiency(const struct scale_figures *figures, const struct scale
     return run->images_per_s / run->ranks / figures->runs[0].images_per_s;
 }
 
+/* The run that predictions start from: the widest with a core for each thread.  Where ranks
+ * are more than cores they wait for each other's time on them, which nodes would not. */
+static const struct scale_run *model_run(const struct scale_figures *figures)
+{
+    const struct scale_run *run = widest(figures);
+
+    while (run > figures->runs && run->ranks * figures->threads > figures->cores)
+        run--;
+    return run;
+}
+
 /* Without a run of several ranks, buckets are taken to come evenly over the last two thirds of
  * the step: the backward pass has about twice the work of the forward pass. */
 static void spread_evenly(const struct scale_run *run, struct predict_bucket *even)
 {
-    double forward = run->step_s / 3;
+    double forward = run->typical_s / 3;
 
     for (int b = 0; b < SCALE_EVEN_BUCKETS; b++)
         even[b] = (struct predict_bucket){
-            forward + (run->step_s - forward) * (b + 1) / SCALE_EVEN_BUCKETS,
+            forward + (run->typical_s - forward) * (b + 1) / SCALE_EVEN_BUCKETS,
             (double)run->params * sizeof(float) / SCALE_EVEN_BUCKETS};
+}
+
+/* The run had steps of its own length: its times become parts of the step of one rank. */
+static void stretch(const struct scale_run *run, double step_s, struct predict_bucket *room)
+{
+    double compute_s = run->step_s - run->exposed_s;
+    double factor = compute_s > 0 ? step_s / compute_s : 1;
+
+    for (int b = 0; b < run->bucket_count; b++)
+        room[b] =
+            (struct predict_bucket){run->buckets[b].ready_s * factor, run->buckets[b].bytes};
 }
 
 void scale_input(const struct scale_figures *figures,
                  struct predict_input *ret_input,
-                 struct predict_bucket *even)
+                 struct predict_bucket *room)
 {
-    const struct scale_run *run = widest(figures);
+    const struct scale_run *run = model_run(figures);
+    double step_s = figures->runs[0].typical_s, compute_s = run->step_s - run->exposed_s;
 
     *ret_input = (struct predict_input){
-        .step_s = figures->runs[0].step_s,
-        .backward_end_s = run->backward_end_s,
-        .buckets = run->buckets,
-        .bucket_count = run->bucket_count,
+        .step_s = step_s,
+        .backward_end_s = step_s,
+        .buckets = room,
+        .bucket_count = run->bucket_count > 0 ? run->bucket_count : SCALE_EVEN_BUCKETS,
         .node_bytes_per_s = run->busy_s > 0 ? run->bytes / run->busy_s : 0,
         .ranks_per_node = run->ranks,
     };
-    if (run->bucket_count > 0)
-        return;
-    spread_evenly(run, even);
-    ret_input->buckets = even;
-    ret_input->bucket_count = SCALE_EVEN_BUCKETS;
-    ret_input->backward_end_s = run->step_s;
+    if (run->bucket_count > 0) {
+        stretch(run, step_s, room);
+        if (compute_s > 0)
+            ret_input->backward_end_s = run->backward_end_s * step_s / compute_s;
+    } else {
+        spread_evenly(&figures->runs[0], room);
+    }
 }
 
 static void print_runs(const struct scale_figures *figures, FILE *out)
@@ -72,23 +96,24 @@ static void print_runs(const struct scale_figures *figures, FILE *out)
 
 static void print_prediction(const struct scale_figures *figures, FILE *out)
 {
-    struct predict_bucket even[SCALE_EVEN_BUCKETS];
+    auto_free struct predict_bucket *room = xcalloc(SCALE_MOST_BUCKETS, sizeof(*room));
     struct predict_input input;
     double bytes = 0;
 
-    scale_input(figures, &input, even);
+    scale_input(figures, &input, room);
     for (int b = 0; b < input.bucket_count; b++)
         bytes += input.buckets[b].bytes;
     fprintf(
         out,
         "\npredicted, %s: latency %.1f us, %.1f GB/s a node; %d rank%s a node\n"
-        "  assumed: %.1f MB in %d buckets, %s; the step of one rank;\n"
+        "  assumed: %.1f MB in %d buckets, %s; the median step of one rank;\n"
         "  ring or halving and doubling, whichever is faster; no contention in the network\n\n",
         figures->network.name, figures->network.alpha_s * 1e6,
         figures->network.bytes_per_s / 1e9, input.ranks_per_node,
         input.ranks_per_node == 1 ? "" : "s", bytes / 1e6, input.bucket_count,
-        input.buckets == even ? "ready evenly over the last two thirds of the step"
-                              : "ready when they were here");
+        model_run(figures)->bucket_count > 0
+            ? "ready when they were here"
+            : "ready evenly over the last two thirds of the step");
     fprintf(out, "nodes  ranks  images/sec  efficiency   step ms  exposed ms\n");
     for (size_t i = 0; i < ARRAY_SIZE(node_counts); i++) {
         double ranks = (double)node_counts[i] * input.ranks_per_node;
@@ -130,10 +155,10 @@ static void add_runs(struct jsonw *w, const struct scale_figures *figures)
 
 static void add_predictions(struct jsonw *w, const struct scale_figures *figures)
 {
-    struct predict_bucket even[SCALE_EVEN_BUCKETS];
+    auto_free struct predict_bucket *room = xcalloc(SCALE_MOST_BUCKETS, sizeof(*room));
     struct predict_input input;
 
-    scale_input(figures, &input, even);
+    scale_input(figures, &input, room);
     jsonw_open_array(w, "predicted");
     for (size_t i = 0; i < ARRAY_SIZE(node_counts); i++) {
         struct predict_result result;

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "train/num/stats.h"
 #include "train/record/json-plain.h"
 #include "train/scale/scale-internal.h"
 
@@ -59,27 +60,28 @@ int scale_read_pace(const char *text, struct scale_run *run, struct err *e)
     return err_set(e, ERR_INVALID, "the report's \"buckets\" cannot be read");
 }
 
-static double mean_step(const struct jsonr *root)
+/* Seconds of the steps; the caller frees them. */
+static double *step_seconds(const struct jsonr *root, int *ret_count)
 {
     const struct jsonr *steps = jsonr_get(root, "steps");
-    double sum = 0;
-    int count = 0;
-
-    for (const struct jsonr *s = steps ? steps->first : NULL; s; s = s->next) {
-        sum += or_zero(number(s, NULL, "seconds"));
-        count++;
-    }
-    return count > 0 ? sum / count : NAN;
-}
-
-static int count_steps(const struct jsonr *root)
-{
-    const struct jsonr *steps = jsonr_get(root, "steps");
+    double *seconds;
     int count = 0;
 
     for (const struct jsonr *s = steps ? steps->first : NULL; s; s = s->next)
         count++;
-    return count;
+    seconds = xcalloc((size_t)count + 1, sizeof(*seconds));
+    *ret_count = 0;
+    for (const struct jsonr *s = steps ? steps->first : NULL; s; s = s->next)
+        seconds[(*ret_count)++] = or_zero(number(s, NULL, "seconds"));
+    return seconds;
+}
+
+static void read_steps(struct scale_run *run, const double *seconds, int count)
+{
+    if (count == 0)
+        return;
+    run->step_s = stats_mean(seconds, (size_t)count);
+    run->typical_s = stats_median(seconds, (size_t)count);
 }
 
 int scale_read_report(const char *text, size_t len, struct scale_run *ret_run, struct err *e)
@@ -87,16 +89,17 @@ int scale_read_report(const char *text, size_t len, struct scale_run *ret_run, s
     autoptr(arena) arena = arena_new();
     const struct jsonr *root, *pace;
     struct scale_run run = {0};
-    double steps;
+    auto_free double *seconds = NULL;
+    int steps;
 
     if (jsonr_parse(arena, text, len, &root, e) < 0)
         return err_wrap(e, "the run's report");
-    steps = count_steps(root);
+    seconds = step_seconds(root, &steps);
+    read_steps(&run, seconds, steps);
     run.ranks = (int)or_zero(number(root, NULL, "ranks"));
     run.batch = (int64_t)or_zero(number(root, NULL, "batch"));
     run.params = (int64_t)or_zero(number(root, NULL, "params"));
     run.images_per_s = number(root, "images_per_second", "total");
-    run.step_s = mean_step(root);
     if (run.ranks < 1 || isnan(run.images_per_s) || !(run.step_s > 0))
         return err_set(e, ERR_INVALID, "the run's report has no speed in it");
     run.exposed_s = or_zero(number(root, "seconds", "exposed_communication")) / steps;

@@ -259,21 +259,24 @@ static void mount_command_has_nothing_of_the_daemons_environment(void **state)
     assert_null(strstr(log, "YARD_TEST_TOKEN"));
 }
 
-/* A job has put links where the next one's files are written by the daemon. */
-static void planted_links_are_not_written_through(void **state)
+/* A job has put links where the next one's files are written, and its own mounts removed, by
+ * the daemon. */
+static void planted_links_are_not_followed(void **state)
 {
     struct rig *rig = *state;
     auto_free char *elsewhere = xasprintf("%s/elsewhere", rig->home);
-    auto_free char *victim = xasprintf("%s/elsewhere/w/e/j/hostfile", rig->home);
+    auto_free char *job = xasprintf("%s/w/e/j", elsewhere);
+    auto_free char *victim = xasprintf("%s/mounts", job);
     auto_free char *command =
         xasprintf("cd $AZ_BATCHAI_MOUNT_ROOT/..; rm -rf jobs; ln -s %s jobs", elsewhere);
 
-    assert_int_equal(mkdir(elsewhere, 0755), 0);
+    assert_int_equal(folder_make(victim, 0755, NULL), 0);
     rig_add_up(rig, 1);
     assert_int_equal(rig_run(rig, 1, command), 0);
     assert_int_equal(rig_run(rig, 1, "echo fine"), 0);
     rig_expect_log(rig, 1, "stdout.txt", "fine\n");
-    assert_int_equal(access(victim, F_OK), -1);
+    assert_int_equal(rmdir(victim), 0); /* still there, and nothing beside it */
+    assert_int_equal(rmdir(job), 0);
 }
 
 /* In a process of its own, which dies as a daemon does. */
@@ -435,8 +438,7 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(mount_command_has_nothing_of_the_daemons_environment,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(planted_links_are_not_written_through, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(planted_links_are_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(job_is_taken_up_after_a_crash, set_up_closed,
                                         tear_down),
 #ifdef YARD_FAULTS

@@ -88,7 +88,8 @@ static void missing_image_is_told(void **state)
     "*'image inspect'*) [ -e $home/image ] || exit 1; echo sha256:0123abcd;;\n"                \
     "*login*) /bin/cat > $home/password; /bin/ls -d $home/attempts/*/registry >> "             \
     "$home/calls;;\n"                                                                          \
-    "*pull*) [ -e $home/closed ] && { echo unauthorized >&2; exit 1; }; : > $home/image;;\n"   \
+    "*pull*) [ -e $home/closed ] && { echo unauthorized >&2; exit 1; }; : > $home/image\n"     \
+    "[ ! -e $home/hangs ] || /bin/sleep 98766;;\n"                                             \
     "esac\n"
 
 static char *calls_of(struct rig *rig)
@@ -107,15 +108,22 @@ static void touch(struct rig *rig, const char *name)
     assert_int_equal(folder_write(path, "", 0, 0600, NULL), 0);
 }
 
-static void run_once_more(struct rig *rig, const char *user, const char *password)
+static void
+submit_as(struct rig *rig, const char *user, const char *password, const char *image)
 {
     auto_json json_t *spec = rig_job("true");
+
+    rig->user = user;
+    rig->password = password;
+    rig_submit_full(rig, 1, spec, image, NULL, 0);
+}
+
+static void run_once_more(struct rig *rig, const char *user, const char *password)
+{
     int before = rig->ended;
 
     crypt_uuid(rig->uuid);
-    rig->user = user;
-    rig->password = password;
-    rig_submit_full(rig, 1, spec, "far.example/away:1", NULL, 0);
+    submit_as(rig, user, password, "far.example/away:1");
     rig_until(rig, rig->ended > before);
     assert_int_equal(rig->result.end, ENDED_SETUP);
 }
@@ -166,6 +174,78 @@ static void private_image_that_is_here_wants_credentials(void **state)
     run_once_more(rig, "me", "a guess");
     assert_string_equal(rig->result.message, "unable to fetch the image");
     setenv("PATH", before, 1);
+}
+
+/* Nobody was there to note with whose credentials it came. */
+static void image_of_a_fetch_that_was_cut_off_wants_credentials(void **state)
+{
+    struct rig *rig = *state;
+    auto_free char *script = xasprintf(REGISTRY, rig->home);
+    auto_free char *image = xasprintf("%s/image", rig->home);
+    auto_free char *before = fake_podman(rig, script);
+
+    touch(rig, "hangs");
+    rig_add_up(rig, 1);
+    submit_as(rig, "me", "sesame", "far.example/away:1");
+    while (access(image, F_OK) < 0)
+        rig_pause(rig, 10);
+    rig->engine->ops->attempt_stop(rig->engine, 7);
+    rig_until(rig, rig->ended);
+    touch(rig, "closed");
+    run_once_more(rig, NULL, NULL);
+    assert_string_equal(rig->result.message, "unable to fetch the image");
+    run_once_more(rig, "me", "a guess"); /* and being refused does not make it everybody's */
+    run_once_more(rig, NULL, NULL);
+    setenv("PATH", before, 1);
+    assert_string_equal(rig->result.message, "unable to fetch the image");
+}
+
+/* podman would copy it from its own store, for whoever asks. */
+static void image_is_not_fetched_from_this_machine(void **state)
+{
+    struct rig *rig = *state;
+    auto_free char *script = xasprintf(REGISTRY, rig->home);
+    auto_free char *before = fake_podman(rig, script);
+
+    rig_add_up(rig, 1);
+    submit_as(rig, NULL, NULL, "containers-storage:far.example/away:1");
+    rig_until(rig, rig->ended);
+    setenv("PATH", before, 1);
+    assert_string_equal(rig->result.message, "unable to fetch the image");
+    assert_non_null(strstr(rig->result.info, "take its name in a registry"));
+}
+
+static void token_that_a_dead_daemon_left_goes(void **state)
+{
+    struct rig *rig = *state;
+    auto_free char *script = xasprintf(REGISTRY, rig->home);
+    auto_free char *before = fake_podman(rig, script);
+    auto_free char *attempt = xasprintf("%s/attempts/%s", rig->home, rig->uuid);
+    auto_free char *folder = xasprintf("%s/registry", attempt);
+
+    assert_int_equal(folder_make(folder, 0700, NULL), 0);
+    touch(rig, "image");
+    rig_add_up(rig, 1);
+    submit_as(rig, NULL, NULL, "far.example/away:1");
+    rig_until(rig, rig->ended);
+    setenv("PATH", before, 1);
+    assert_int_equal(access(attempt, F_OK), 0);
+    assert_int_equal(access(folder, F_OK), -1);
+}
+
+static void password_goes_to_the_server_of_the_image(void **state)
+{
+    struct rig *rig = *state;
+    auto_free char *script = xasprintf(REGISTRY, rig->home);
+    auto_free char *before = fake_podman(rig, script);
+    auto_free char *calls = NULL;
+
+    rig_add_up(rig, 1);
+    submit_as(rig, "me", "sesame", "localhost:5000/away:1");
+    rig_until(rig, rig->ended);
+    setenv("PATH", before, 1);
+    calls = calls_of(rig);
+    assert_non_null(strstr(calls, "--password-stdin localhost:5000\n"));
 }
 
 static void image_that_came_without_credentials_is_everybodys(void **state)
@@ -253,6 +333,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(planted_link_is_not_written_through_for_a_container,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(private_image_that_is_here_wants_credentials, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(image_of_a_fetch_that_was_cut_off_wants_credentials,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(image_is_not_fetched_from_this_machine, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(token_that_a_dead_daemon_left_goes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(password_goes_to_the_server_of_the_image, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(image_that_came_without_credentials_is_everybodys,
                                         set_up, tear_down),

@@ -4,6 +4,7 @@
  * not look at layouts.  Zeros give zeros in all of them: padding stays zero.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "train/backend/onednn/loops.h"
 #include "train/backend/onednn/plan.h"
 #include "train/num/par.h"
 
@@ -49,19 +50,10 @@ CLONES static void add(float *to, const float *a, const float *b, int64_t count)
         to[i] = a[i] + b[i];
 }
 
-static void curve(float *to, const float *x, bool is_tanh, int64_t count)
+static void tanh_of(float *to, const float *x, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
-        to[i] = is_tanh ? tanhf(x[i]) : 0.5f * x[i] * (1 + erff(x[i] * 0.70710678f));
-}
-
-static void gelu_grad(float *to, const float *dy, const float *x, int64_t count)
-{
-    const float inv_root_two_pi = 0.39894228f;
-
-    for (int64_t i = 0; i < count; i++)
-        to[i] = dy[i] * (0.5f * (1 + erff(x[i] * 0.70710678f)) +
-                         x[i] * inv_root_two_pi * expf(-0.5f * x[i] * x[i]));
+        to[i] = tanhf(x[i]);
 }
 
 static void run_piece(void *arg, int64_t from, int64_t to)
@@ -76,8 +68,10 @@ static void run_piece(void *arg, int64_t from, int64_t to)
         relu(y, x, to - from);
         break;
     case OP_TANH:
+        tanh_of(y, x, to - from);
+        break;
     case OP_GELU:
-        curve(y, x, w->kind == OP_TANH, to - from);
+        loops()->gelu(y, x, to - from);
         break;
     case OP_RELU_GRAD:
         relu_grad(y, x, second, to - from);
@@ -86,7 +80,7 @@ static void run_piece(void *arg, int64_t from, int64_t to)
         tanh_grad(y, x, second, to - from);
         break;
     case OP_GELU_GRAD:
-        gelu_grad(y, x, second, to - from);
+        loops()->gelu_grad(y, x, second, to - from);
         break;
     default: /* in the order of the inputs: it is part of the bits */
         add(y, x, second, to - from);

@@ -1,6 +1,7 @@
 /* loss.c - softmax with cross-entropy over dense rows, and losses put together.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "train/backend/onednn/loops.h"
 #include "train/backend/onednn/plan.h"
 #include "train/num/par.h"
 
@@ -26,32 +27,40 @@ static bool counts(const struct xent_work *w, int64_t row)
     return w->labels[row] >= 0 && w->labels[row] < w->attrs.classes;
 }
 
-/* log(sum(exp(x))), with the largest taken out so that nothing overflows. */
-static double log_sum_of(const struct xent_work *w, const float *x)
-{
-    float most = x[0];
-    double sum = 0;
+/* sum(exp(x - most)) of a row: with the largest taken out nothing overflows, and what is left
+ * of those that matter is exact. */
+struct total {
+    float most;
+    double sum;
+};
 
-    for (int64_t j = 1; j < w->attrs.classes; j++)
-        most = x[j] > most ? x[j] : most;
+static struct total total_of(const struct xent_work *w, const float *x)
+{
+    float most = loops()->largest(x, w->attrs.classes);
+
+    return (struct total){most, loops()->sum_exp(x, most, w->attrs.classes)};
+}
+
+/* Mean of log_sum - x: what smoothing spreads over all classes. */
+static double mean_loss(const struct xent_work *w, const float *x, double log_sum)
+{
+    double all = 0;
+
     for (int64_t j = 0; j < w->attrs.classes; j++)
-        sum += exp((double)x[j] - (double)most);
-    return (double)most + log(sum);
+        all += log_sum - (double)x[j];
+    return all / (double)w->attrs.classes;
 }
 
 /* Loss and rank of a row.  A label's equals do not push it back; a NaN does. */
 static void
 judge(const struct xent_work *w, const float *x, int32_t label, double log_sum, float *ret)
 {
-    double smoothing = (double)w->attrs.smoothing, all = 0;
-    int64_t above = 0;
+    double smoothing = (double)w->attrs.smoothing, loss = log_sum - (double)x[label];
+    int64_t above = loops()->count_above(x, x[label], w->attrs.classes);
 
-    for (int64_t j = 0; j < w->attrs.classes; j++) {
-        above += !(x[j] <= x[label]);
-        all += log_sum - (double)x[j];
-    }
-    ret[0] = (float)((1 - smoothing) * (log_sum - (double)x[label]) +
-                     smoothing * all / (double)w->attrs.classes);
+    if (smoothing > 0)
+        loss = (1 - smoothing) * loss + smoothing * mean_loss(w, x, log_sum);
+    ret[0] = (float)loss;
     ret[1] = above < 1;
     ret[2] = above < 5;
 }
@@ -65,13 +74,19 @@ static void xent_rows(void *arg, int64_t from, int64_t to)
         const float *x = row_at(w->logits, w, i);
         float *probs = (float *)w->probs->data + i * w->width;
         float *part = (float *)w->parts->data + 3 * i;
-        double log_sum = log_sum_of(w, x);
+        struct total total = total_of(w, x);
+        double log_sum = (double)total.most + log(total.sum), right = 0;
 
         part[0] = part[1] = part[2] = 0;
-        if (counts(w, i))
+        if (counts(w, i)) {
             judge(w, x, w->labels[i], log_sum, part);
-        for (int64_t j = 0; j < w->width; j++)
-            probs[j] = j < w->attrs.classes ? (float)exp((double)x[j] - log_sum) : 0;
+            right = exp((double)x[w->labels[i]] - log_sum);
+        }
+        loops()->exp(probs, x, total.most, (float)(1 / total.sum), w->attrs.classes);
+        for (int64_t j = w->attrs.classes; j < w->width; j++)
+            probs[j] = 0;
+        if (counts(w, i)) /* its distance from 1 is the gradient: nearest */
+            probs[w->labels[i]] = (float)right;
     }
 }
 
@@ -128,6 +143,8 @@ int plan_xent(struct onednn_plan *p, int n, struct err *e)
     return 0;
 }
 
+/* May lie where the probabilities lie.  The label's is the difference of two numbers that are
+ * nearly equal: it is taken first, and then scaled. */
 static void grad_rows(void *arg, int64_t from, int64_t to)
 {
     const struct xent_work *w = arg;
@@ -136,15 +153,14 @@ static void grad_rows(void *arg, int64_t from, int64_t to)
     for (int64_t i = from; i < to; i++) {
         const float *probs = row_at(w->probs, w, i);
         float *dx = (float *)w->logits->data + i * w->width;
-        bool is_counted = counts(w, i);
+        float scale = counts(w, i) ? w->scale : 0, of_label = 0;
 
-        for (int64_t j = 0; j < w->width; j++) {
-            float target = j < w->attrs.classes ? even : 0;
-
-            if (j == w->labels[i])
-                target += 1 - w->attrs.smoothing;
-            dx[j] = is_counted ? (probs[j] - target) * w->scale : 0;
-        }
+        if (counts(w, i))
+            of_label = probs[w->labels[i]] - (even + 1 - w->attrs.smoothing);
+        for (int64_t j = 0; j < w->width; j++)
+            dx[j] = (probs[j] - (j < w->attrs.classes ? even : 0)) * scale;
+        if (counts(w, i))
+            dx[w->labels[i]] = of_label * scale;
     }
 }
 

@@ -35,6 +35,14 @@ static plan_fn *const kinds[OP_KINDS] = {
     [OP_DROPOUT_GRAD] = plan_dropout,
     [OP_XENT] = plan_xent,
     [OP_XENT_GRAD] = plan_xent_grad,
+    [OP_EMBED] = plan_embed,
+    [OP_EMBED_GRAD] = plan_embed_grad,
+    [OP_LAYERNORM] = plan_layernorm,
+    [OP_LAYERNORM_GRAD] = plan_layernorm_grad,
+    [OP_ATTENTION] = plan_attention,
+    [OP_ATTENTION_GRAD] = plan_attention_grad,
+    [OP_GATHER_ROWS] = plan_gather_rows,
+    [OP_GATHER_ROWS_GRAD] = plan_gather_rows_grad,
     [OP_WEIGHTED_SUM] = plan_weighted_sum,
 };
 

@@ -9,26 +9,11 @@
 #include "train/backend/onednn/norm-loops.h"
 
 #include "train/backend/onednn/plan.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "train/backend/onednn/vec.h"
 
 enum {
-    WIDE = 16,
     NARROW = 8,
 };
-
-typedef float vec __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t bits __attribute__((vector_size(64)));
-
-INLINE vec load(const float *from)
-{
-    return *(const vec *)from;
-}
-
-INLINE void store(float *to, vec value)
-{
-    *(vec *)to = value;
-}
 
 INLINE vec wide(const float *channels, int64_t block)
 {
@@ -43,11 +28,6 @@ INLINE void fold(float *channels, vec v, int64_t block)
 {
     for (int64_t i = 0; i < block; i++)
         channels[i] = block == WIDE ? v[i] : v[i] + v[i + NARROW];
-}
-
-INLINE vec only_where(vec value, bits mask)
-{
-    return (vec)((bits)value & mask);
 }
 
 /* Leaves a NaN a NaN, so that a loss shows it. */

@@ -326,7 +326,8 @@ const struct backend_ops backend_onednn = {
     .abi = BACKEND_ABI,
     .name = "onednn",
     .summary = "CPUs through oneDNN",
-    .fusions = FUSE_BN_RELU | FUSE_BN_ADD_RELU | FUSE_CONV_RELU | FUSE_LINEAR_ACT,
+    .fusions = FUSE_BN_RELU | FUSE_BN_ADD_RELU | FUSE_CONV_RELU | FUSE_LINEAR_ACT |
+               FUSE_DROPOUT_ADD | FUSE_ADD_LAYERNORM,
     .updates_early = true,
     .device_open = onednn_device_open,
     .device_free = onednn_device_free,

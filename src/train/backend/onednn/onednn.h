@@ -12,9 +12,12 @@
  * and a sum of two gradients that goes into one is added there.  Activations, sums, images,
  *     concatenations, cross-entropy and updates are own loops too (par.h, compiled for several
  *     instruction sets); convolutions, linear layers and pools are oneDNN's.
+ *     The transformer's rows are dense and its ops own loops; attention keeps no square of
+ *     scores, only their sums (attention-loops.h), and a table of embeddings has the layout of
+ *     its rows, also where the product with the vocabulary shares it.
  *  4. One scratchpad for all primitives (user mode), one planned block for all activations,
  *     huge pages asked for.  The data-gradient of the first convolution is not computed.
- *  5. fp32 alone: other precisions are ERR_METHOD, and so are the transformer's kinds.
+ *  5. fp32 alone: other precisions are ERR_METHOD.
  *
  * Built when libdnnl is found; `yardbench --version` says so.
  *

@@ -167,6 +167,9 @@ plan_fn plan_each; /* activations, their gradients, sums */
 plan_fn plan_image, plan_concat, plan_concat_grad, plan_pad, plan_pad_grad, plan_reshape;
 plan_fn plan_dropout;
 plan_fn plan_xent, plan_xent_grad, plan_weighted_sum;
+plan_fn plan_embed, plan_embed_grad, plan_layernorm, plan_layernorm_grad;
+plan_fn plan_gather_rows, plan_gather_rows_grad;
+plan_fn plan_attention, plan_attention_grad;
 
 /* Loops are compiled for what the machine may have, and chosen when the program starts.  Not
  * under sanitizers, whose own start comes after that choice: CMakeLists.txt decides. */

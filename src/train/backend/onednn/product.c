@@ -4,7 +4,15 @@
  * primitive is looked at when the forward one is planned.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "train/backend/onednn/loops.h"
 #include "train/backend/onednn/plan.h"
+#include "train/num/par.h"
+
+enum {
+    VECTOR = 16,       /* floats, at most */
+    GELU_GRAIN = 4096, /* floats that are worth a thread */
+    PLAIN_ROWS = 256,  /* from so many rows on weights are dense */
+};
 
 static const struct op *op_of(const struct onednn_plan *p, int n)
 {
@@ -49,6 +57,24 @@ static struct conv_shape conv_shape(const struct onednn_plan *p, int n)
                                .is_training = trains(p)};
 }
 
+/* Dense in three cases.  A weight that another op has laid out (a table of embeddings) is taken
+ * as it is: oneDNN's own layout would cost a copy of it.  With many rows (a transformer's
+ * tokens) a plain product of dense matrices is faster than what oneDNN chooses for inner
+ * products, the gradient of the weight most of all (1,024 rows, 768 to 3,072: 35 of 100
+ * GFLOP/s), and the weight needs no copies in other layouts.  And blocked weights with less
+ * than a vector of columns lead oneDNN 2.6 to a kernel of the data gradient that reads through
+ * a null pointer when it has several threads. */
+static dnnl_memory_desc_t linear_weight(const struct onednn_plan *p, const struct op *op)
+{
+    const struct tensor *w = tensor_of(p, op->in[1]);
+    dnnl_memory_desc_t dense = shim_dense(w->dims, w->dim);
+    const struct place *master = &p->places[op->in[1]];
+    bool is_dense = tensor_of(p, op->in[0])->dim[0] >= PLAIN_ROWS || w->dim[1] < VECTOR ||
+                    (master->is_set && shim_same(&master->md, &dense));
+
+    return is_dense ? dense : any_of(p, op->in[1]);
+}
+
 /* Linear layers keep their activations dense: what is around them is. */
 static struct linear_shape linear_shape(const struct onednn_plan *p, int n)
 {
@@ -56,7 +82,7 @@ static struct linear_shape linear_shape(const struct onednn_plan *p, int n)
     enum act act = op->attrs.linear.act;
 
     return (struct linear_shape){.x = shim_dense(2, tensor_of(p, op->in[0])->dim),
-                                 .w = any_of(p, op->in[1]),
+                                 .w = linear_weight(p, op),
                                  .y = shim_dense(2, tensor_of(p, op->out[0])->dim),
                                  .act = act == ACT_GELU ? ACT_NONE : act,
                                  .has_bias = in_of(op, 2) >= 0,
@@ -219,17 +245,51 @@ int plan_conv_weights(struct onednn_plan *p, int n, struct err *e)
     return add_weight_grad(p, n, pd, e);
 }
 
-/* A GELU is a loop of its own, from what its gradient needs. */
+struct gelu_work {
+    struct place *to, *from;
+    int64_t count;
+};
+
+static void gelu_piece(void *arg, int64_t from, int64_t to)
+{
+    const struct gelu_work *w = arg;
+
+    loops()->gelu((float *)w->to->data + from, (const float *)w->from->data + from, to - from);
+}
+
+static void run_gelu(struct onednn_plan *p, const struct action *a)
+{
+    struct gelu_work *w = a->work;
+
+    (void)p;
+    par_for(w->count, GELU_GRAIN, gelu_piece, w);
+}
+
+/* A GELU is a loop of its own: in training both its sides are kept. */
+static void add_gelu(struct onednn_plan *p, int n)
+{
+    const struct op *op = op_of(p, n);
+    dnnl_memory_desc_t md = shim_dense(2, tensor_of(p, op->out[0])->dim);
+    struct gelu_work w = {.count = tensor_elements(tensor_of(p, op->out[0]))};
+
+    w.from = &p->places[out_of(op, 1) < 0 ? op->out[0] : op->out[1]];
+    w.to = out_of(op, 1) < 0 ? w.from : put(p, op->out[0], &md, n);
+    *(struct gelu_work *)add_action(p, n, run_gelu, sizeof w)->work = w;
+}
+
 int plan_linear(struct onednn_plan *p, int n, struct err *e)
 {
     const struct op *op = op_of(p, n);
     struct linear_shape s = linear_shape(p, n);
+    bool is_gelu = op->attrs.linear.act == ACT_GELU;
 
-    if (op->attrs.linear.act == ACT_GELU)
-        return err_set(e, ERR_METHOD, "\"%s\" has a gelu fused in", op->name);
-    if (shim_linear_forward(p->engine, &s, &p->descs[n], e) < 0)
+    if (shim_linear_forward(p->engine, &s, &p->descs[n], e) < 0 ||
+        add_forward(p, n, false, is_gelu && out_of(op, 1) >= 0 ? op->out[1] : op->out[0], e) <
+            0)
         return -1;
-    return add_forward(p, n, false, op->out[0], e);
+    if (is_gelu)
+        add_gelu(p, n);
+    return 0;
 }
 
 int plan_linear_data(struct onednn_plan *p, int n, struct err *e)

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "train/backend/onednn/loops.h"
 #include "train/backend/onednn/plan.h"
 #include "train/num/par.h"
 #include "train/num/rng.h"
@@ -320,40 +321,41 @@ int plan_reshape(struct onednn_plan *p, int n, struct err *e)
 /* Dropout. */
 
 enum {
-    DROPOUT_GRAIN = 4096, /* groups of four elements that are worth a thread */
+    DROPOUT_GRAIN = 16384, /* elements that are worth a thread */
+    DROPOUT_PIECE = 1024,  /* factors that are drawn at a time */
 };
 
 struct dropout_work {
     struct dropout_attrs attrs;
     int64_t count;
-    uint64_t key, hi;
+    struct keep keep;
     struct place *to, *from, *add;
 };
 
-static void drop_four(const struct dropout_work *w, int64_t group)
+static void drop_piece(void *arg, int64_t from, int64_t to)
 {
+    const struct dropout_work *w = arg;
     const float *x = w->from->data, *add = w->add ? w->add->data : NULL;
-    float *y = w->to->data, scale = 1 / (1 - w->attrs.rate);
-    uint32_t words[4], limit = rng_dropout_limit(w->attrs.rate);
+    float factor[DROPOUT_PIECE];
 
-    rng_philox(w->key, w->hi, (uint64_t)group, words);
-    for (int64_t i = group * 4; i < group * 4 + 4 && i < w->count; i++)
-        y[i] = (words[i % 4] >= limit ? x[i] * scale : 0) + (add ? add[i] : 0);
-}
+    for (int64_t i = from; i < to; i += DROPOUT_PIECE) {
+        int64_t count = to - i < DROPOUT_PIECE ? to - i : DROPOUT_PIECE;
 
-static void drop_groups(void *arg, int64_t from, int64_t to)
-{
-    for (int64_t i = from; i < to; i++)
-        drop_four(arg, i);
+        loops()->keep(&w->keep, (uint64_t)i, count, factor);
+        loops()->scale_add((float *)w->to->data + i, x + i, factor, add ? add + i : NULL,
+                           count);
+    }
 }
 
 static void run_dropout(struct onednn_plan *p, const struct action *a)
 {
     struct dropout_work *w = a->work;
 
-    w->key = p->options.seed ^ w->attrs.stream;
-    w->hi = (uint64_t)p->step->pass << 48 | p->step->number;
-    par_for((w->count + 3) / 4, DROPOUT_GRAIN, drop_groups, w);
+    w->keep = (struct keep){.key = p->options.seed ^ w->attrs.stream,
+                            .hi = (uint64_t)p->step->pass << 48 | p->step->number,
+                            .limit = rng_dropout_limit(w->attrs.rate),
+                            .scale = 1 / (1 - w->attrs.rate)};
+    par_for(w->count, DROPOUT_GRAIN, drop_piece, w);
 }
 
 /* Elements are numbered in logical order, so this works on dense tensors. */

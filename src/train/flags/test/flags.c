@@ -37,14 +37,14 @@ static void there_are_137_flags_and_each_is_taken(void **state)
     int original = 0;
 
     (void)state;
-    for (int i = 0; i < flag_row_count; i++) {
-        const struct flag_row *row = &flag_rows[i];
+    for (int i = 0; i < flags_table.count; i++) {
+        const struct flag_row *row = &flags_table.rows[i];
 
         /* MLPerf's flag is defined beside the table of the others. */
         original += !row->is_ours && !str_equal(row->name, "ml_perf_compliance_logging");
         assert_true((row->help != NULL) != (row->why != NULL));
         for (int j = 0; j < i; j++)
-            assert_string_not_equal(row->name, flag_rows[j].name);
+            assert_string_not_equal(row->name, flags_table.rows[j].name);
     }
     assert_int_equal(original, FLAGS_ORIGINAL);
 }

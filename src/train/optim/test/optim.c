@@ -140,6 +140,49 @@ static void lamb_moves_by_the_share_of_the_norm(void **state)
     assert_float_equal(w[1], 4 + 0.1 * 5 / sqrt(2), 1e-4);
 }
 
+static void lamb_keeps_within_its_bounds(void **state)
+{
+    static const struct {
+        float least, most;
+        double trust;
+    } rows[] = {{0, 0, 5 / 1.41421356}, {0, 2, 2}, {4, 9, 4}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        float w[] = {3, 4}, g[] = {1, -1}, m[] = {0, 0}, v[] = {0, 0};
+        struct optim_param param = {
+            .value = w, .grad = g, .slot = {m, v}, .count = 2, .decays = true};
+        struct optim_step step = {.lr = 0.1F, .grad_scale = 1, .clip_scale = 1, .number = 1};
+        struct optim_spec spec;
+
+        optim_defaults(&spec, OPTIM_LAMB);
+        spec.weight_decay = 0;
+        spec.trust_least = rows[i].least;
+        spec.trust_most = rows[i].most;
+        optim_apply(&spec, &param, &step);
+        assert_float_equal(w[0], 3 - 0.1 * rows[i].trust, 1e-4);
+    }
+}
+
+static void without_bias_correction_the_first_step_is_short(void **state)
+{
+    static const enum optim_kind kinds[] = {OPTIM_ADAM, OPTIM_ADAMW};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        float w[] = {3}, g[] = {2}, m[] = {0}, v[] = {0};
+        struct optim_param param = {.value = w, .grad = g, .slot = {m, v}, .count = 1};
+        struct optim_step step = {.lr = 0.1F, .grad_scale = 1, .clip_scale = 1, .number = 1};
+        struct optim_spec spec;
+
+        optim_defaults(&spec, kinds[i]);
+        spec.is_uncorrected = true;
+        optim_apply(&spec, &param, &step);
+        /* m = 0.1 g, v = 0.001 g^2; with the correction it would be 0.1 */
+        assert_float_equal(w[0], 3 - 0.1 * 0.1 / sqrt(0.001), 1e-5);
+    }
+}
+
 static void parameters_that_do_not_decay_are_left_alone_by_it(void **state)
 {
     float w[] = {2}, g[] = {0};
@@ -199,6 +242,8 @@ int main(void)
         cmocka_unit_test(kinds_follow_their_formulas),
         cmocka_unit_test(lars_scales_by_the_norms),
         cmocka_unit_test(lamb_moves_by_the_share_of_the_norm),
+        cmocka_unit_test(lamb_keeps_within_its_bounds),
+        cmocka_unit_test(without_bias_correction_the_first_step_is_short),
         cmocka_unit_test(parameters_that_do_not_decay_are_left_alone_by_it),
         cmocka_unit_test(sums_of_long_arrays_are_whole),
         cmocka_unit_test(names_are_found_and_wrong_ones_answered_with_the_list),

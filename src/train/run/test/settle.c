@@ -59,7 +59,8 @@ static void the_recipes_line(void **state)
     assert_float_equal(s.optim.weight_decay, 8 * 0.00004F, 1e-9);
     assert_int_equal(s.model_options.classes, 1001);
     assert_int_equal(s.model_options.image_type, DTYPE_F32);
-    assert_float_equal(s.model_options.image_scale[0], 1, 0);
+    assert_float_equal(s.model_options.image_scale[0], 1 / 127.5F, 0);
+    assert_float_equal(s.model_options.image_shift[0], -1, 0);
     /* ResNet's own schedule: 0.128 at batch 256, five epochs of warm-up */
     assert_float_equal(s.schedule.rate, 0.128 * 512 / 256, 1e-12);
     assert_float_equal(s.schedule.warmup_epochs, 5, 0);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "train/scale/scale-internal.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,8 +154,12 @@ static void test_the_table(void **state)
         .threads = 1,
         .cores = 2,
         .network = {"a network", 1e-6, 1e9},
-        .runs =
-            {{.ranks = 1, .batch = 32, .images_per_s = 400, .step_s = 0.08, .params = 1000}},
+        .runs = {{.ranks = 1,
+                  .batch = 32,
+                  .images_per_s = 400,
+                  .step_s = 0.08,
+                  .typical_s = 0.08,
+                  .params = 1000}},
         .run_count = 2,
     };
     char *text = NULL;
@@ -172,6 +177,38 @@ static void test_the_table(void **state)
     assert_non_null(strstr(text, "\n 4096   8192 "));
     free(text);
     scale_run_done(&figures.runs[1]);
+}
+
+static void test_ranks_without_a_core_do_not_count_for_predictions(void **state)
+{
+    struct predict_bucket buckets[] = {{0.1, 3000}, {0.18, 1000}};
+    auto_free struct predict_bucket *room = xcalloc(SCALE_MOST_BUCKETS, sizeof *room);
+    struct scale_run runs[] = {
+        {.ranks = 1, .step_s = 0.3, .typical_s = 0.1, .params = 1000}, /* one step was slow */
+        {.ranks = 2, .step_s = 0.21, .exposed_s = 0.01, .busy_s = 0.02, .bytes = 4000},
+        {.ranks = 4, .step_s = 0.5, .exposed_s = 0.3, .busy_s = 0.4, .bytes = 4000}};
+    struct scale_figures figures = {.threads = 1, .cores = 2, .run_count = 3};
+    struct predict_input input;
+
+    (void)state;
+    for (int i = 1; i < 3; i++) {
+        runs[i].buckets = buckets;
+        runs[i].bucket_count = 2;
+        runs[i].backward_end_s = 0.2;
+    }
+    memcpy(figures.runs, runs, sizeof runs);
+    scale_input(&figures, &input, room);
+    assert_int_equal(input.ranks_per_node, 2);
+    assert_true(fabs(input.node_bytes_per_s - 200000) < 1e-6);
+    /* 0.2 s of work a step there, 0.1 s alone: everything comes twice as early. */
+    assert_true(fabs(input.step_s - 0.1) < 1e-12 && fabs(input.backward_end_s - 0.1) < 1e-12);
+    assert_true(fabs(input.buckets[0].ready_s - 0.05) < 1e-12);
+    assert_true(fabs(input.buckets[1].ready_s - 0.09) < 1e-12);
+    figures.cores = 1;
+    scale_input(&figures, &input, room);
+    assert_int_equal(input.ranks_per_node, 1);
+    assert_int_equal(input.bucket_count, SCALE_EVEN_BUCKETS);
+    assert_true(input.node_bytes_per_s == 0);
 }
 
 /* --- the command line ------------------------------------------------------------------------
@@ -216,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_a_report_becomes_figures),
         cmocka_unit_test(test_a_bad_report_is_refused),
         cmocka_unit_test(test_the_table),
+        cmocka_unit_test(test_ranks_without_a_core_do_not_count_for_predictions),
         cmocka_unit_test(test_a_wrong_command_line_is_refused),
         cmocka_unit_test(test_under_mpirun_it_is_refused),
     };

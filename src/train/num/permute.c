@@ -2,7 +2,9 @@
  * two, walked until it lands inside (at most four tries on average).
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "train/data/data-internal.h"
+#include "train/num/permute.h"
+
+#include "train/num/rng.h"
 
 enum {
     ROUNDS = 6, /* four make it pseudorandom; small halves need some more to mix */
