@@ -81,6 +81,36 @@ static bool is_sole_reader(const struct graph *graph, int n, int t)
     return true;
 }
 
+/* The SUM that tensor t goes into with one other, and that other; -1 = there is none such. */
+static int sum_of_two(const struct graph *graph, int t, int *ret_other)
+{
+    for (int n = 0; n < graph->op_count; n++) {
+        const struct op *op = &graph->ops[n];
+
+        if (op->kind != OP_SUM || op->in_count != 2 || (op->in[0] != t && op->in[1] != t))
+            continue;
+        *ret_other = op->in[op->in[0] == t];
+        return is_sole_reader(graph, n, t) && is_sole_reader(graph, n, *ret_other) ? n : -1;
+    }
+    return -1;
+}
+
+/* A table of words has two gradients when the product with the vocabulary shares it: that of
+ * the product becomes the whole one, and the embedding adds its few rows to it. */
+static void join_table(struct onednn_plan *p, int n)
+{
+    const struct graph *graph = p->head.graph;
+    int other, sum = sum_of_two(graph, graph->ops[n].out[0], &other), product;
+
+    if (sum < 0 || graph->tensors[graph->ops[sum].out[0]].role != ROLE_GRAD)
+        return;
+    product = graph->tensors[other].producer;
+    if (product < 0 || product > n || graph->ops[product].kind != OP_LINEAR_WEIGHT_GRAD)
+        return;
+    p->joined[n] = p->joined[product] = sum;
+    p->is_done[sum] = true;
+}
+
 /* The gradient of a residual block's end is the sum of two; the batch norm that reads it can
  * add them itself, which saves writing and reading the sum. */
 void plan_join_sums(struct onednn_plan *p)
@@ -102,6 +132,9 @@ void plan_join_sums(struct onednn_plan *p)
             if (p->last_read[graph->ops[sum].in[i]] < n)
                 p->last_read[graph->ops[sum].in[i]] = n;
     }
+    for (int n = 0; n < graph->op_count; n++) /* several passes add the gradient up elsewhere */
+        if (graph->ops[n].kind == OP_EMBED_GRAD && !p->options.keeps_all && graph->passes <= 1)
+            join_table(p, n);
 }
 
 struct control_work {

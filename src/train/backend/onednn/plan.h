@@ -66,7 +66,8 @@ struct onednn_plan {
     dnnl_primitive_desc_t *descs; /* by op: of forward products and pools, as hints */
     struct place **workspaces;    /* by op: what a forward op keeps for its gradient */
     int *last_read;               /* by tensor: the last op that reads it here */
-    int *joined;   /* by op: of a BN_GRAD, the SUM that it does itself; else -1 */
+    int *joined;   /* by op: the SUM that a BN_GRAD does itself, or an EMBED_GRAD with a
+                      LINEAR_WEIGHT_GRAD; else -1 */
     bool *is_done; /* by op: another op does it */
     int reorders;  /* of activations, in one step */
     struct store store;

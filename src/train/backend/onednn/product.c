@@ -228,7 +228,8 @@ add_weight_grad(struct onednn_plan *p, int n, dnnl_primitive_desc_t pd, struct e
     touch_place(p, x, n);
     add_arg(a, DNNL_ARG_DIFF_DST, dy);
     add_arg(a, DNNL_ARG_SRC, x);
-    add_arg(a, DNNL_ARG_DIFF_WEIGHTS, put(p, op->out[0], &dw_md, n));
+    int dw = p->joined[n] >= 0 ? op_of(p, p->joined[n])->out[0] : op->out[0];
+    add_arg(a, DNNL_ARG_DIFF_WEIGHTS, put(p, dw, &dw_md, n));
     if (out_of(op, 1) < 0)
         return 0;
     bias_md = shim_dense(1, tensor_of(p, op->out[1])->dim);

@@ -57,6 +57,7 @@ struct embed_work {
     int64_t m, t, d, vocabulary, positions;
     struct place *word, *position, *type; /* backward: their gradients */
     struct place *y;                      /* backward: dy */
+    bool adds; /* to what the table's other gradient wrote (make.c) */
     const int32_t *ids, *types;
 };
 
@@ -147,7 +148,8 @@ static void run_embed_grad(struct onednn_plan *p, const struct action *a)
 
     if (!take_tokens(p, w))
         return;
-    clear(w->word->data, w->vocabulary * w->d);
+    if (!w->adds)
+        clear(w->word->data, w->vocabulary * w->d);
     clear(w->position->data, w->positions * w->d);
     clear(w->type->data, 2 * w->d);
     par_for(w->d, COLUMN_GRAIN, embed_columns, w);
@@ -166,7 +168,8 @@ int plan_embed_grad(struct onednn_plan *p, int n, struct err *e)
     w.y = in_layout(p, op->in[0], &dy, n, e);
     if (!w.y)
         return -1;
-    w.word = put(p, op->out[0], &word, n);
+    w.adds = p->joined[n] >= 0;
+    w.word = w.adds ? &p->places[op_of(p, p->joined[n])->out[0]] : put(p, op->out[0], &word, n);
     w.position = put(p, op->out[1], &position, n);
     w.type = put(p, op->out[2], &type, n);
     *(struct embed_work *)add_action(p, n, run_embed_grad, sizeof w)->work = w;
