@@ -6,8 +6,7 @@
 
 struct shape {
     int64_t length;
-    int heads;
-    int64_t width; /* of a head */
+    int64_t heads, width; /* of a head */
     float dropout;
 };
 
@@ -28,8 +27,8 @@ static void build(struct graph *g, const struct shape *s)
     labels(g);
     int mask = graph_input(g, "mask", DTYPE_I32, 2, (const int64_t[]){CASE_ROWS, s->length});
     int picked = graph_input(g, "rows", DTYPE_I32, 1, (const int64_t[]){CASE_ROWS});
-    int y =
-        graph_attention(g, "attention", matrix(g, "x", rows, wide), mask, s->heads, s->dropout);
+    int y = graph_attention(g, "attention", matrix(g, "x", rows, wide), mask, (int)s->heads,
+                            s->dropout);
 
     /* Every row has a share in the three that are picked. */
     y = graph_linear(
@@ -69,6 +68,10 @@ static void fill(const struct graph *g, const struct shape *s, struct case_data 
     case_fill(g, data);
     mask = data->feed[1];
     rows = data->feed[2];
+    if (!mask || !rows) {
+        card_fail("the case has no mask or no rows");
+        return;
+    }
     for (int64_t i = 0; i < CASE_ROWS * s->length; i++)
         mask[i] = i % s->length < s->length / 2 + 17 * (i / s->length) && i % 7 != 3;
     for (int32_t i = 0; i < CASE_ROWS; i++)
