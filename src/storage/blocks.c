@@ -213,7 +213,14 @@ static int admit(struct blobs *blobs,
     return 0;
 }
 
-/* Put the synced file in its place, on disk. */
+static bool is_removed(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Put the synced file in its place, on disk.  1 when the folder is gone meanwhile. */
 static int place(struct blobs *blobs,
                  struct folder *folder,
                  const char *path,
@@ -231,6 +238,8 @@ static int place(struct blobs *blobs,
         staging_add(blobs->staging, folder->id, path + strlen("staged/"), strlen(id));
     else if (errno == EEXIST || errno == EINVAL)
         rc = renameat(folder->fd, tmp, fd, file.data);
+    if (rc < 0 && errno == ENOENT && is_removed(fd))
+        return 1;
     if (rc < 0)
         return err_sys(e, errno, "could not put the block in its place");
     FAULT("storage.after-block");
@@ -262,19 +271,23 @@ int blobs_stage_block(struct blobs *blobs,
 {
     struct folder *folder = upload_folder(upload);
     char path[STAGED_PATH_BYTES];
-    auto_close int fd = -1;
+    int rc;
 
     if (name_check(at->name, e) < 0 || check_id(id, e) < 0 || upload_sync(upload, e) < 0)
         return -1;
     staged_folder(at->name, path);
-    if (admit_locked(blobs, folder, at, id, lease_id, path, &fd, e) < 0)
-        return -1;
-    /* Without the lock: a commit that comes between drops the block, as if it had come before.
-     */
-    if (place(blobs, folder, path, fd, id, upload_tmp(upload), e) < 0)
-        return -1;
-    upload_keep(upload);
-    return 0;
+    /* Without the lock: a commit or removal that comes between drops the block, as if it had
+     * come before, or has removed the folder: then the block comes after it. */
+    do {
+        auto_close int fd = -1;
+
+        rc = admit_locked(blobs, folder, at, id, lease_id, path, &fd, e);
+        if (rc == 0)
+            rc = place(blobs, folder, path, fd, id, upload_tmp(upload), e);
+    } while (rc > 0);
+    if (rc == 0)
+        upload_keep(upload);
+    return rc;
 }
 
 /* --- Get Block List --- */
