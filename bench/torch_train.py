@@ -16,52 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-CLASSES = 1001
-
-
-def conv_bn(i, o, kernel, stride=1, pad=0):
-    return nn.Sequential(nn.Conv2d(i, o, kernel, stride, pad, bias=False), nn.BatchNorm2d(o))
-
-
-def conv(i, o, kernel, stride=1, pad=0):
-    return nn.Sequential(*conv_bn(i, o, kernel, stride, pad), nn.ReLU(inplace=True))
-
-
-# --- ResNet v1: stride in the first 1x1 -----------------------------------------------------------
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, i, width, stride):
-        super().__init__()
-        self.body = nn.Sequential(conv(i, width, 1, stride), conv(width, width, 3, 1, 1),
-                                  conv_bn(width, 4 * width, 1))
-        changes = stride > 1 or i != 4 * width
-        self.shortcut = conv_bn(i, 4 * width, 1, stride) if changes else nn.Identity()
-
-    def forward(self, x):
-        return F.relu(self.body(x) + self.shortcut(x), inplace=True)
-
-
-def resnet(blocks):
-    layers = [conv(3, 64, 7, 2, 3), nn.MaxPool2d(3, 2, 1)]
-    i = 64
-    for stage, count in enumerate(blocks):
-        for block in range(count):
-            layers.append(Bottleneck(i, 64 << stage, 2 if stage and not block else 1))
-            i = 4 * (64 << stage)
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(i, CLASSES))
-
-
-def vgg16():
-    layers, i = [], 3
-    for o, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
-        for _ in range(count):
-            layers += [nn.Conv2d(i, o, 3, 1, 1), nn.ReLU(inplace=True)]
-            i = o
-        layers.append(nn.MaxPool2d(2))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512 * 49, 4096), nn.ReLU(inplace=True),
-                         nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Dropout(),
-                         nn.Linear(4096, CLASSES))
+from torch_images import CLASSES, conv, resnet, vgg16
 
 
 # --- Inception v3, without the auxiliary head ------------------------------------------------------

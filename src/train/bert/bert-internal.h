@@ -199,7 +199,6 @@ int bert_carry_take(struct bert_run *run, struct bert_carry **ret_carry, struct 
 int bert_carry_give(struct bert_run *run, const struct bert_carry *carry, struct err *e);
 void bert_carry_free(struct bert_carry *carry);
 DEFINE_AUTOPTR(bert_carry)
-int bert_broadcast(struct bert_run *run, struct err *e);
 
 /* weights.c: weights alone, with the names of HuggingFace's BertForPreTraining. */
 int bert_weights_save(struct plan *plan, const char *path, struct err *e);

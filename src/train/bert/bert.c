@@ -5,8 +5,7 @@
 
 #include "base/fs.h"
 #include "train/bert/bert-internal.h"
-
-#include <signal.h>
+#include "train/run/common.h"
 
 /* Weights of the last phase, or of a file, or new ones. */
 static int begin_phase(struct bert_run *run, const struct bert_carry *carry, struct err *e)
@@ -74,25 +73,6 @@ static int run_all(struct bert_run *run, struct err *e)
     return run->ranks->ranks > 1 ? comm_barrier(run->comm, e) : 0;
 }
 
-/* Before any thread begins, so that all have it. */
-static void block_signals(void)
-{
-    sigset_t ends;
-
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &ends, NULL);
-}
-
-static int pending_signal(void)
-{
-    sigset_t pending;
-
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) ? SIGINT : SIGTERM;
-}
-
 int bert_train(const struct bert_flags *flags,
                struct comm *comm,
                int *ret_signal,
@@ -102,14 +82,14 @@ int bert_train(const struct bert_flags *flags,
     struct err unsaid;
     int rc;
 
-    block_signals();
+    run_block_signals();
     rc = bert_open(&run, flags, comm, e);
     if (rc == 0)
         rc = run_all(&run, e);
     /* The figures are written whatever happened. */
     if (bert_write_json(&run, rc < 0 ? e : NULL, rc < 0 ? &unsaid : e) < 0)
         rc = -1;
-    *ret_signal = run.wants_stop ? pending_signal() : 0;
+    *ret_signal = run.wants_stop ? run_pending_signal() : 0;
     bert_close(&run);
     return rc;
 }

@@ -7,10 +7,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "train/bert/bert-internal.h"
+#include "train/run/common.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -110,19 +110,11 @@ static int check_finite(struct bert_run *run, double loss, struct err *e)
                    what, run->step + 1, run->last_finite);
 }
 
-static bool was_signalled(void)
-{
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM));
-}
-
 /* Means over the batches of the update and over the ranks, and whether to stop. */
 static int share(struct bert_run *run, struct bert_losses *ret_losses, struct err *e)
 {
     double n = run->ranks->ranks, batches = n * (double)bert_phase_of(run)->passes;
-    double values[] = {was_signalled(), run->sums.total, run->sums.mlm, run->sums.nsp};
+    double values[] = {run_was_signalled(), run->sums.total, run->sums.mlm, run->sums.nsp};
 
     if (n > 1 && comm_sum(run->comm, values, (int)ARRAY_SIZE(values), e) < 0)
         return -1;

@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "train/bert/bert-internal.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/run/common.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -158,27 +159,7 @@ int bert_begin_with(struct bert_run *run, struct err *e)
         return load_checkpoint(run, run->eval_plan, false, e);
     if (trains && run->saved_at >= 0 && load_checkpoint(run, run->plan, true, e) < 0)
         return -1;
-    return bert_broadcast(run, e);
-}
-
-/* All ranks begin with rank 0's values, whatever they made or read themselves. */
-int bert_broadcast(struct bert_run *run, struct err *e)
-{
-    const struct graph *g = run->graph;
-
-    for (int t = 0; t < g->tensor_count && run->ranks->ranks > 1; t++) {
-        size_t bytes = (size_t)tensor_elements(&g->tensors[t]) * sizeof(float);
-        auto_free float *values = NULL;
-
-        if (!is_kept(&g->tensors[t]))
-            continue;
-        values = xmalloc(bytes);
-        if (plan_read(run->plan, t, values, bytes, e) < 0 ||
-            comm_broadcast(run->comm, values, bytes, 0, e) < 0 ||
-            plan_write(run->plan, t, values, bytes, e) < 0)
-            return err_wrap(e, "could not broadcast \"%.100s\"", g->tensors[t].name);
-    }
-    return 0;
+    return run->ranks->ranks > 1 ? run_broadcast(run->plan, run->comm, e) : 0;
 }
 
 /* --- from phase to phase --- */

@@ -3,15 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/num/par.h"
 #include "train/report/peak.h"
+#include "train/run/common.h"
 #include "train/run/run-internal.h"
 
 #include <inttypes.h>
 #include <math.h>
-
-enum { /* of struct plan_span */
-       TRACK_COMPUTE = 0,
-       TRACK_REORDER = 1,
-};
 
 /* The step before the last of the warm-up, as in the original; without one, the first. */
 bool run_traces(const struct run *run, int64_t step)
@@ -31,27 +27,6 @@ int run_observe_begin(struct run *run, struct err *e)
     return run->is_timed ? plan_time(run->plan, true, e) : 0;
 }
 
-static struct trace_span *spans_of(struct run *run, int *ret_count)
-{
-    const struct graph *g = run->graph;
-    const struct plan_span *spans = plan_spans(run->plan, ret_count);
-    struct trace_span *all = xcalloc((size_t)*ret_count + 1, sizeof(*all));
-
-    for (int i = 0; i < *ret_count; i++) {
-        const struct op *op = &g->ops[spans[i].op];
-
-        all[i] = (struct trace_span){
-            .name = spans[i].label && spans[i].label[0] ? spans[i].label : op->name,
-            .kind = spans[i].track == TRACK_REORDER ? "reorder" : op_info(op->kind)->name,
-            .track = spans[i].track,
-            .begin_ns = spans[i].begin_ns,
-            .end_ns = spans[i].end_ns,
-            .flops = spans[i].track == TRACK_COMPUTE ? op_flops(g, op) : 0,
-        };
-    }
-    return all;
-}
-
 /* With the step just done, which run->step is one beyond. */
 int run_observe_end(struct run *run, struct err *e)
 {
@@ -60,7 +35,7 @@ int run_observe_end(struct run *run, struct err *e)
 
     if (!run->is_timed)
         return 0;
-    spans = spans_of(run, &count);
+    spans = run_spans(run->plan, &count);
     if (run->profile && run->step > run->warm_end) {
         profile_add(run->profile, spans, count);
         run->profiled_steps++;

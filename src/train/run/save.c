@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/run/common.h"
 #include "train/run/run-internal.h"
 
 #include <inttypes.h>
@@ -122,31 +123,6 @@ static int agree_on(struct run *run, const char *path, struct err *e)
     return comm_agree(run->comm, "newest checkpoint", slash ? slash + 1 : "none", e);
 }
 
-static bool is_broadcast(const struct tensor *t)
-{
-    return t->role == ROLE_PARAM || t->role == ROLE_STATE;
-}
-
-/* All ranks begin with rank 0's values, whatever they made or read themselves. */
-static int broadcast(struct run *run, struct err *e)
-{
-    const struct graph *g = run->graph;
-
-    for (int t = 0; t < g->tensor_count; t++) {
-        size_t bytes = (size_t)tensor_elements(&g->tensors[t]) * sizeof(float);
-        auto_free float *values = NULL;
-
-        if (!is_broadcast(&g->tensors[t]))
-            continue;
-        values = xmalloc(bytes);
-        if (plan_read(run->plan, t, values, bytes, e) < 0 ||
-            comm_broadcast(run->comm, values, bytes, 0, e) < 0 ||
-            plan_write(run->plan, t, values, bytes, e) < 0)
-            return err_wrap(e, "could not broadcast \"%.100s\"", g->tensors[t].name);
-    }
-    return 0;
-}
-
 static int begin_with(struct run *run, struct err *e)
 {
     const char *path = run->flags->backbone_model_path;
@@ -169,5 +145,7 @@ int run_resume(struct run *run, struct err *e)
             agree_on(run, path, e) < 0 || (path && load(run, path, e) < 0))
             return -1;
     }
-    return run->ranks->ranks > 1 && run->spec.update != RUN_INDEPENDENT ? broadcast(run, e) : 0;
+    return run->ranks->ranks > 1 && run->spec.update != RUN_INDEPENDENT
+               ? run_broadcast(run->plan, run->comm, e)
+               : 0;
 }

@@ -1,11 +1,11 @@
 /* step.c - one step: its passes, its values, and what ranks tell each other about it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "train/run/common.h"
 #include "train/run/run-internal.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 
 /* Sums over the passes of a step. */
 struct sums {
@@ -25,20 +25,12 @@ static int one_pass(struct run *run, struct sums *sums, struct step_values *v, s
     return 0;
 }
 
-static bool was_signalled(void)
-{
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM));
-}
-
 /* What each rank knows becomes what all know: whether to stop, and, where gradients are
  * averaged and one rank speaks for all, the means. */
 static int share_result(struct run *run, struct run_result *r, struct err *e)
 {
     double n = run->ranks->ranks;
-    double values[] = {was_signalled(), r->base_loss, r->top1, r->top5};
+    double values[] = {run_was_signalled(), r->base_loss, r->top1, r->top5};
 
     if (n > 1 && comm_sum(run->comm, values, (int)ARRAY_SIZE(values), e) < 0)
         return -1;

@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "train/run/common.h"
 #include "train/run/run-internal.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 
 struct clocks {
     int64_t begun_us, planned_us, warm_us;
@@ -199,25 +199,6 @@ static int train(struct run *run, struct clocks *clocks, bool *ret_stopped, stru
     return finish(run, clocks, *ret_stopped, is_enough, e);
 }
 
-/* Before any thread begins, so that all have it. */
-static void block_signals(void)
-{
-    sigset_t ends;
-
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &ends, NULL);
-}
-
-static int pending_signal(void)
-{
-    sigset_t pending;
-
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) ? SIGINT : SIGTERM;
-}
-
 /* The report is written whatever happened. */
 static int end(struct run *run, int rc, struct err *e)
 {
@@ -237,11 +218,11 @@ int run_train(const struct flags *flags, struct comm *comm, int *ret_signal, str
     struct run run;
     int rc;
 
-    block_signals();
+    run_block_signals();
     rc = run_open(&run, flags, comm, e);
     if (rc == 0)
         rc = train(&run, &clocks, &was_stopped, e);
-    *ret_signal = was_stopped ? pending_signal() : 0;
+    *ret_signal = was_stopped ? run_pending_signal() : 0;
     return end(&run, rc, e);
 }
 
@@ -250,7 +231,7 @@ int run_eval(const struct flags *flags, struct comm *comm, struct err *e)
     struct run run;
     int rc;
 
-    block_signals();
+    run_block_signals();
     rc = run_open(&run, flags, comm, e);
     if (rc == 0) {
         run_print_header(&run);

@@ -368,19 +368,6 @@ run_gather(struct cuda_plan *p, const struct action *a, cudaStream_t stream, str
     return launched(e, a->label);
 }
 
-int plan_gather(struct cuda_plan *p, int n, struct err *e)
-{
-    const struct op *op = op_of(p, n);
-    struct gather_work *w = add_action(p, n, run_gather, sizeof *w)->work;
-
-    (void)e;
-    w->x = touch(p, op->in[0], n);
-    w->rows = touch(p, op->in[1], n);
-    w->count = tensor_of(p, op->in[1])->dim[0];
-    w->y = put(p, op->out[0], n);
-    return 0;
-}
-
 static int
 run_gather_grad(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struct err *e)
 {
@@ -397,15 +384,27 @@ run_gather_grad(struct cuda_plan *p, const struct action *a, cudaStream_t stream
     return launched(e, a->label);
 }
 
-int plan_gather_grad(struct cuda_plan *p, int n, struct err *e)
+static void plan_rows(struct cuda_plan *p, int n, action_fn *run)
 {
     const struct op *op = op_of(p, n);
-    struct gather_work *w = add_action(p, n, run_gather_grad, sizeof *w)->work;
+    struct gather_work *w = add_action(p, n, run, sizeof *w)->work;
 
-    (void)e;
     w->x = touch(p, op->in[0], n);
     w->rows = touch(p, op->in[1], n);
     w->count = tensor_of(p, op->in[1])->dim[0];
     w->y = put(p, op->out[0], n);
+}
+
+int plan_gather(struct cuda_plan *p, int n, struct err *e)
+{
+    (void)e;
+    plan_rows(p, n, run_gather);
+    return 0;
+}
+
+int plan_gather_grad(struct cuda_plan *p, int n, struct err *e)
+{
+    (void)e;
+    plan_rows(p, n, run_gather_grad);
     return 0;
 }
