@@ -64,6 +64,14 @@ def fingerprint(yard, account):
     return seen
 
 
+def settled(yard, account, before):
+    """The fingerprint once the daemon has emptied its trash, which it does after it has answered."""
+    end = time.monotonic() + ANSWER_S
+    while (after := fingerprint(yard, account)) != before and time.monotonic() < end:
+        time.sleep(0.05)
+    return after
+
+
 @pytest.fixture
 def guarded(yard, account, store, files):
     """Canaries in every folder on the way up; after the test all is as it was."""
@@ -73,7 +81,7 @@ def guarded(yard, account, store, files):
         (place / "canary").write_bytes(CANARY)
     before = fingerprint(yard, account)
     yield
-    after = fingerprint(yard, account)
+    after = settled(yard, account, before)
     for place in places:
         (place / "canary").unlink()
     assert after == before
