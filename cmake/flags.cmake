@@ -9,7 +9,7 @@ if(CMAKE_C_COMPILER_ID STREQUAL GNU)
     # snprintf into an error message is meant to cut what is too long.
     add_compile_options(-Wno-format-truncation)
 endif()
-add_link_options(-pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
+add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-pie> -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
 
 if(YARD_FAULTS)
     add_compile_definitions(YARD_FAULTS=1)

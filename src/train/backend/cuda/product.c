@@ -211,8 +211,6 @@ static char *key_of(const struct product *w)
         alignment(added(w)), alignment(w->d->data), workspace_of(w->plan));
 }
 
-/* A measured choice may be another the next time, with other bits: where steps must be
- * repeatable it is the library's first. */
 static int tune_product(struct cuda_plan *p, void *work, struct err *e)
 {
     struct product *w = work;
@@ -221,8 +219,7 @@ static int tune_product(struct cuda_plan *p, void *work, struct err *e)
     if (find(w, e) < 0)
         return -1;
     key = key_of(w);
-    if (!p->options.is_repeatable &&
-        tune_choose(p, key, w->count, try_product, w, &w->choice, e) < 0)
+    if (tune_choose(p, key, w->count, try_product, w, &w->choice, e) < 0)
         return err_wrap(e, "\"%s\"", w->name);
     want_workspace(p, w->found[w->choice].workspaceSize);
     return 0;

@@ -231,6 +231,15 @@ choose(struct cuda_plan *p, const char *key, struct timing *t, int count, struct
     return choice;
 }
 
+/* A measured choice may be another the next time, with other bits. */
+static int first_that_runs(const struct timing *t, const char *key, int count, struct err *e)
+{
+    for (int i = 0; i < count; i++)
+        if (can_run(t, i))
+            return i;
+    return err_set(e, ERR_METHOD, "no kernel here can do %.200s", key);
+}
+
 int tune_choose(struct cuda_plan *p,
                 const char *key,
                 int count,
@@ -250,12 +259,13 @@ int tune_choose(struct cuda_plan *p,
         *ret_choice = 0;
         return 0;
     }
+    if (p->options.is_repeatable)
+        choice = first_that_runs(&t, key, count, e);
     /* What is remembered is tried once: files can be wrong. */
-    if (tune_find(p->tune, key, count, &choice) < 0 || !can_run(&t, choice)) {
+    else if (tune_find(p->tune, key, count, &choice) < 0 || !can_run(&t, choice))
         choice = choose(p, key, &t, count, e);
-        if (choice < 0)
-            return -1;
-    }
+    if (choice < 0)
+        return -1;
     *ret_choice = choice;
     return 0;
 }
