@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "train/graph/graph-internal.h"
+#include "train/num/par.h"
 #include "train/num/rng.h"
 
 #include <stdarg.h>
@@ -274,13 +275,39 @@ static float draw(struct rng *rng, const struct init *init)
     return init->a;
 }
 
+struct drawing {
+    const struct tensor *tensor;
+    uint64_t seed, stream;
+    float *values;
+};
+
+/* How many words an element takes is not known before (some are drawn again), so each block
+ * begins at a counter of its own. */
+enum {
+    BLOCK = 1 << 14,
+};
+
+static void draw_blocks(void *arg, int64_t from, int64_t to)
+{
+    const struct drawing *d = arg;
+    int64_t count = tensor_elements(d->tensor);
+
+    for (int64_t block = from; block < to; block++) {
+        int64_t end = (block + 1) * BLOCK < count ? (block + 1) * BLOCK : count;
+        struct rng rng;
+
+        rng_init(&rng, d->seed, d->stream);
+        rng.at = (uint64_t)block << 32;
+        for (int64_t i = block * BLOCK; i < end; i++)
+            d->values[i] = draw(&rng, &d->tensor->init);
+    }
+}
+
 void graph_initial(const struct graph *graph, int tensor, uint64_t seed, float *values)
 {
     const struct tensor *t = &graph->tensors[tensor];
     auto_free char *stream = xasprintf("init/%s", t->name);
-    struct rng rng;
 
-    rng_init(&rng, seed, rng_stream(stream));
-    for (int64_t i = 0; i < tensor_elements(t); i++)
-        values[i] = draw(&rng, &t->init);
+    par_for((tensor_elements(t) + BLOCK - 1) / BLOCK, 1, draw_blocks,
+            &(struct drawing){t, seed, rng_stream(stream), values});
 }

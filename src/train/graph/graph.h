@@ -167,7 +167,8 @@ int64_t graph_param_count(const struct graph *graph); /* elements of all params 
 double op_flops(const struct graph *graph, const struct op *op);
 double graph_flops(const struct graph *graph, bool forward_only);
 
-/* Fill `values` with the initial value of a param or state, in logical order. */
+/* Fill `values` with the initial value of a param or state, in logical order: the same whatever
+ * the number of threads that help (par.h). */
 void graph_initial(const struct graph *graph, int tensor, uint64_t seed, float *values);
 
 struct str;

@@ -155,7 +155,7 @@ static int lay_out(struct cuda_plan *p, struct err *e)
     if (card_alloc(p, p->memory.bytes, &p->block, "activations", e) < 0)
         return -1;
     place_all(p);
-    return params_begin(p, e) < 0 ? -1 : fill_block(p, e);
+    return params_fill(p, e) < 0 ? -1 : fill_block(p, e);
 }
 
 /* Another workspace while candidates are measured, which may need more than the chosen one. */
@@ -184,18 +184,8 @@ static int choose(struct cuda_plan *p, struct err *e)
 /* What measurements and the first run have moved. */
 static int begin_anew(struct cuda_plan *p, struct err *e)
 {
-    struct params *params = p->params;
-    cudaError_t status = cudaSuccess;
+    cudaError_t status = cudaMemsetAsync(p->facts, 0, sizeof *p->facts, p->device->stream);
 
-    if (params->grads)
-        status = cudaMemsetAsync(params->grads, 0, params->floats * sizeof(float),
-                                 p->device->stream);
-    for (int s = 0; s < OPTIM_MOST_SLOTS && status == cudaSuccess; s++)
-        if (params->slots[s])
-            status = cudaMemsetAsync(params->slots[s], 0, params->floats * sizeof(float),
-                                     p->device->stream);
-    if (status == cudaSuccess)
-        status = cudaMemsetAsync(p->facts, 0, sizeof *p->facts, p->device->stream);
     if (status != cudaSuccess)
         return cuda_fail(e, status, "beginning");
     return params_begin(p, e);

@@ -11,50 +11,60 @@
 
 #include <string.h>
 
-/* Calls fn for every element in logical order with its place on the card. */
-typedef void element_fn(void *arg, int64_t logical, int64_t at);
+struct moving {
+    enum elem elem;
+    void *card;  /* the host's array in the card's layout */
+    void *dense; /* four bytes each, in logical order */
+};
 
-static void walk(const struct shape_of *s, element_fn *fn, void *arg)
+/* `count` elements from `logical` on, each `stride` behind the last on the card. */
+typedef void
+row_fn(const struct moving *m, int64_t logical, int64_t at, int64_t count, int64_t stride);
+
+static void walk(const struct shape_of *s, row_fn *fn, const struct moving *m)
 {
     int64_t i = 0;
 
     for (int64_t a = 0; a < s->dim[0]; a++)
         for (int64_t b = 0; b < s->dim[1]; b++)
-            for (int64_t c = 0; c < s->dim[2]; c++)
-                for (int64_t d = 0; d < s->dim[3]; d++)
-                    fn(arg, i++,
-                       a * s->stride[0] + b * s->stride[1] + c * s->stride[2] +
-                           d * s->stride[3]);
+            for (int64_t c = 0; c < s->dim[2]; c++) {
+                fn(m, i, a * s->stride[0] + b * s->stride[1] + c * s->stride[2], s->dim[3],
+                   s->stride[3]);
+                i += s->dim[3];
+            }
 }
 
-struct moving {
-    enum elem elem;
-    void *card;  /* the host's array in the card's layout */
-    void *dense; /* four bytes each */
-};
-
-static void take_out(void *arg, int64_t logical, int64_t at)
+static void
+take_out(const struct moving *m, int64_t logical, int64_t at, int64_t count, int64_t stride)
 {
-    const struct moving *m = arg;
+    float *to = (float *)m->dense + logical;
+    const uint16_t *half = (const uint16_t *)m->card + at;
+    const float *whole = (const float *)m->card + at;
 
-    switch ((int)m->elem) {
-    case ELEM_F16:
-        ((float *)m->dense)[logical] = half_to_float(((const uint16_t *)m->card)[at]);
-        break;
-    case ELEM_BF16:
-        ((float *)m->dense)[logical] = bf16_to_float(((const uint16_t *)m->card)[at]);
-        break;
-    default: /* fp32 and int32 */
-        ((uint32_t *)m->dense)[logical] = ((const uint32_t *)m->card)[at];
-        break;
-    }
+    for (int64_t i = 0; i < count; i++)
+        switch ((int)m->elem) {
+        case ELEM_F16:
+            to[i] = half_to_float(half[i * stride]);
+            break;
+        case ELEM_BF16:
+            to[i] = bf16_to_float(half[i * stride]);
+            break;
+        default: /* fp32 and int32: the bits as they are */
+            memcpy(&to[i], &whole[i * stride], sizeof *to);
+            break;
+        }
 }
 
-static void put_in(void *arg, int64_t logical, int64_t at)
+static void
+put_in(const struct moving *m, int64_t logical, int64_t at, int64_t count, int64_t stride)
 {
-    const struct moving *m = arg;
+    const float *from = (const float *)m->dense + logical;
+    float *to = (float *)m->card + at;
 
-    ((uint32_t *)m->card)[at] = ((const uint32_t *)m->dense)[logical];
+    if (stride == 1)
+        memcpy(to, from, (size_t)count * sizeof *to);
+    for (int64_t i = 0; i < count && stride != 1; i++)
+        to[i * stride] = from[i];
 }
 
 static int settle(struct cuda_plan *p, struct err *e)
@@ -112,9 +122,10 @@ int move_in(struct cuda_plan *p, int tensor, const float *values, struct err *e)
 
     shape_on_card(p, tensor, &shape);
     walk(&shape, put_in, &(struct moving){ELEM_F32, card, (void *)(uintptr_t)values});
-    if (settle(p, e) < 0)
-        return -1;
-    status = cudaMemcpy(place->data, card, place->bytes, cudaMemcpyHostToDevice);
+    /* On the stream of the cast: a plain copy returns before its last bytes have arrived, and
+     * our stream waits for no other. */
+    status = cudaMemcpyAsync(place->data, card, place->bytes, cudaMemcpyHostToDevice,
+                             p->device->stream);
     if (status != cudaSuccess)
         return cuda_fail(e, status, "writing a tensor");
     if (is_param && p->elem != ELEM_F32) {

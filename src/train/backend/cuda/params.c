@@ -330,14 +330,62 @@ int params_lay_out(struct cuda_plan *p, struct err *e)
     return p->head.graph->bucket_count ? make_chunks(p, e) : 0;
 }
 
+int params_fill(struct cuda_plan *p, struct err *e)
+{
+    struct params *params = p->params;
+    cudaStream_t stream = p->device->stream;
+
+    if (p->shares)
+        return 0;
+    launch_fill(params->masters, ELEM_F32, (int64_t)params->floats, 2, stream);
+    launch_fill(params->states, ELEM_F32, (int64_t)params->state_floats, 3, stream);
+    if (params->copies)
+        launch_fill(params->copies, p->elem, (int64_t)params->floats, 4, stream);
+    return launched(e, "filling the weights");
+}
+
+/* A slot that begins as zeros, which it already holds. */
+static bool is_zero(const struct tensor *t)
+{
+    return t->role == ROLE_STATE && t->param >= 0 && t->init.kind == INIT_CONSTANT &&
+           t->init.a == 0;
+}
+
+/* Rows and columns of padding are zero from here on: nothing writes them. */
+static int clear(struct cuda_plan *p, struct err *e)
+{
+    struct params *params = p->params;
+    size_t floats[] = {params->floats, params->grads ? params->floats : 0,
+                       params->state_floats};
+    float *arrays[] = {params->masters, params->grads, params->states};
+    cudaError_t status = cudaSuccess;
+
+    for (size_t i = 0; i < ARRAY_SIZE(arrays) && status == cudaSuccess; i++)
+        if (floats[i])
+            status =
+                cudaMemsetAsync(arrays[i], 0, floats[i] * sizeof(float), p->device->stream);
+    for (int s = 0; s < OPTIM_MOST_SLOTS && status == cudaSuccess; s++)
+        if (params->slots[s])
+            status = cudaMemsetAsync(params->slots[s], 0, params->floats * sizeof(float),
+                                     p->device->stream);
+    if (params->copies && status == cudaSuccess)
+        status = cudaMemsetAsync(params->copies, 0, params->floats * elem_bytes(p->elem),
+                                 p->device->stream);
+    return status == cudaSuccess ? 0 : cuda_fail(e, status, "clearing the weights");
+}
+
 int params_begin(struct cuda_plan *p, struct err *e)
 {
     const struct graph *graph = p->head.graph;
 
-    for (int t = 0; t < graph->tensor_count && !p->shares; t++) {
+    if (p->shares)
+        return 0;
+    if (clear(p, e) < 0)
+        return -1;
+    for (int t = 0; t < graph->tensor_count; t++) {
         const struct tensor *tensor = &graph->tensors[t];
 
-        if (tensor->role != ROLE_PARAM && tensor->role != ROLE_STATE)
+        if ((tensor->role != ROLE_PARAM && tensor->role != ROLE_STATE) || is_zero(tensor))
             continue;
         auto_free float *values = xcalloc((size_t)tensor_elements(tensor) + 1, sizeof *values);
         graph_initial(graph, t, p->options.init_seed, values);

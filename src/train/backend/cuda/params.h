@@ -55,7 +55,10 @@ struct params {
 int params_new(struct cuda_plan *p, struct err *e);
 /* Memory, and the addresses of params, gradients and states in p->places. */
 int params_lay_out(struct cuda_plan *p, struct err *e);
-/* Initial values of params and states into masters, slots, states and copies. */
+/* Small numbers everywhere, for measurements and the first run: quickly made, and never zero. */
+int params_fill(struct cuda_plan *p, struct err *e);
+/* Initial values of params and states into masters, slots, states and copies; gradients and
+ * padding are zero then. */
 int params_begin(struct cuda_plan *p, struct err *e);
 void params_free(struct params *params);
 /* An eval plan with copies of its own: make them anew if they are old. */
