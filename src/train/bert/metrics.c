@@ -221,6 +221,8 @@ static void format_json(const struct bert_run *run, const struct err *why, struc
     jsonw_double(&w, "total", f.throughput * run->ranks->ranks);
     jsonw_close(&w);
     add_rows(&w, run);
+    if (run->profile)
+        profile_json(run->profile, run->profiled, &w);
     jsonw_end(&w);
     str_add_char(out, '\n');
 }

@@ -80,22 +80,26 @@ static void add_steps(struct jsonw *w, const struct report *report)
     jsonw_close(w);
 }
 
-static void add_ops(struct jsonw *w, const struct report *report)
+static void write_ops(struct jsonw *w, const struct profile_row *rows, int count, int steps)
 {
-    if (!report->ops)
-        return;
     jsonw_open_array(w, "ops");
-    for (int i = 0; i < report->op_count; i++) {
-        const struct profile_row *row = &report->ops[i];
-
+    for (int i = 0; i < count; i++) {
         jsonw_open_object(w, NULL);
-        jsonw_text(w, "op", row->name);
-        jsonw_double(w, "calls", (double)row->calls / report->op_steps);
-        jsonw_double(w, "seconds", row->ns / 1e9 / report->op_steps);
-        jsonw_double(w, "flops", row->flops / report->op_steps);
+        jsonw_text(w, "op", rows[i].name);
+        jsonw_double(w, "calls", (double)rows[i].calls / steps);
+        jsonw_double(w, "seconds", rows[i].ns / 1e9 / steps);
+        jsonw_double(w, "flops", rows[i].flops / steps);
         jsonw_close(w);
     }
     jsonw_close(w);
+}
+
+void profile_json(const struct profile *profile, int steps, struct jsonw *w)
+{
+    int count;
+    const struct profile_row *rows = profile_kinds(profile, &count);
+
+    write_ops(w, rows, count, steps > 0 ? steps : 1);
 }
 
 static void add_entry(struct jsonw *w, const struct report_entry *entry, const char *key)
@@ -152,7 +156,8 @@ void report_format_json(const struct report *report, const struct err *why, stru
         add_memory(&w, &report->facts);
     }
     add_entries(&w, report);
-    add_ops(&w, report);
+    if (report->ops)
+        write_ops(&w, report->ops, report->op_count, report->op_steps);
     add_steps(&w, report);
     jsonw_end(&w);
     str_add_char(out, '\n');

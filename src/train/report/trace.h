@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct jsonw;
+
 struct trace_span {
     const char *name; /* layer */
     const char *kind; /* op */
@@ -35,5 +37,7 @@ void profile_free(struct profile *profile);
 void profile_add(struct profile *profile, const struct trace_span *spans, int count);
 /* peak: FLOP/s of all threads together; 0 = not known, no last column. */
 void profile_print(const struct profile *profile, int steps, double peak, FILE *out);
+/* The member "ops" of a report: calls, seconds and FLOPs of each kind in a step. */
+void profile_json(const struct profile *profile, int steps, struct jsonw *w);
 
 #endif
