@@ -46,7 +46,11 @@ void str_add(struct str *s, const char *text)
 
 void str_add_char(struct str *s, char c)
 {
-    str_add_len(s, &c, 1);
+    char *end = str_reserve(s, 1);
+
+    end[0] = c;
+    end[1] = '\0';
+    s->len++;
 }
 
 void str_vaddf(struct str *s, const char *format, va_list args)

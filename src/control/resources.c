@@ -97,19 +97,26 @@ static void keep_parent(struct control *control, const char *key, int64_t id)
     control->parent = (struct known_parent){xstrdup(key), id, control_generation(control)};
 }
 
+/* A put and the names that follow from it, so that the writer's thread need not make them:
+ * everybody waits for that one. */
+struct kept_put {
+    struct control_put put;
+    const char *arm_id, *key, *parent_key, *group_key;
+};
+
 static int find_parent(struct control_change *change,
-                       const struct control_put *put,
+                       const struct kept_put *kept,
                        struct db *db,
                        int64_t *ret_parent_id,
                        struct err *e)
 {
+    const struct control_put *put = &kept->put;
+    const char *key = kept->parent_key;
     autoptr(resource) parent = NULL;
-    const char *key;
 
     *ret_parent_id = 0;
     if (put->kind == RESOURCE_GROUP)
         return 0;
-    key = resource_key(change->arena, put->parent_id);
     if (is_known_parent(change->control, key)) {
         *ret_parent_id = change->control->parent.id;
         return 0;
@@ -151,25 +158,22 @@ static int check_account_name(const struct control_put *put, struct db *db, stru
 /* Tokens of an earlier group of the same name do not open the new one. */
 static int remove_old_principals(struct control_change *change,
                                  struct db *db,
-                                 const char *arm_id,
+                                 const char *group_key,
                                  struct err *e)
 {
-    return store_remove_principals_of(db, resource_key(change->arena, arm_id),
-                                      &change->principals_changed, e);
+    return store_remove_principals_of(db, group_key, &change->principals_changed, e);
 }
 
-static int create(struct control_change *change,
-                  const struct control_put *put,
-                  struct db *db,
-                  const char *arm_id,
-                  struct err *e)
+static int
+create(struct control_change *change, const struct kept_put *kept, struct db *db, struct err *e)
 {
+    const struct control_put *put = &kept->put;
     struct resource *r = change->resource = resource_new(put->kind);
 
-    if (find_parent(change, put, db, &r->parent_id, e) < 0 ||
+    if (find_parent(change, kept, db, &r->parent_id, e) < 0 ||
         check_account_name(put, db, e) < 0)
         return -1;
-    r->arm_id = xstrdup(arm_id);
+    r->arm_id = xstrdup(kept->arm_id);
     r->name = xstrdup(put->name);
     r->location = put->location ? xstrdup(put->location) : NULL;
     r->tags = json_incref(put->tags);
@@ -180,12 +184,12 @@ static int create(struct control_change *change,
     r->created_ms = r->modified_ms = change->now_ms;
     r->version = control_next_version(change->control, change->now_ms);
     change->created = true;
-    if (store_put_resource(db, r, control_group_key(change->arena, arm_id), e) < 0)
+    if (store_put_resource(db, r, kept->group_key, e) < 0)
         return -1;
     if (put->kind == RESOURCE_GROUP)
-        return remove_old_principals(change, db, arm_id, e);
+        return remove_old_principals(change, db, kept->group_key, e);
     if (is_work(put->kind))
-        return control_begin_work(change, put, db, control_group_key(change->arena, arm_id), e);
+        return control_begin_work(change, put, db, kept->group_key, e);
     if (put->kind != RESOURCE_STORAGE_ACCOUNT)
         return 0;
     if (control_begin_empty(change, db, put->name, e) < 0)
@@ -257,16 +261,16 @@ static int update(struct control_change *change,
 
 static int apply_put(struct control_change *change, struct db *db, struct err *e)
 {
-    const struct control_put *put = change->request;
-    char *arm_id = resource_child_id(change->arena, put->kind, put->parent_id, put->name);
+    const struct kept_put *kept = change->request;
+    const struct control_put *put = &kept->put;
 
-    if (store_find_resource(db, resource_key(change->arena, arm_id), &change->resource, e) < 0)
+    if (store_find_resource(db, kept->key, &change->resource, e) < 0)
         return -1;
     if (!change->resource && put->must_exist)
         return resource_not_found(e, put->kind, put->name);
     if (resource_check_match(change->resource, put->if_match, put->if_none_match, e) < 0)
         return -1;
-    return change->resource ? update(change, put, db, e) : create(change, put, db, arm_id, e);
+    return change->resource ? update(change, put, db, e) : create(change, kept, db, e);
 }
 
 static const char *keep(struct control_change *change, const char *text)
@@ -278,17 +282,21 @@ void control_put_resource(struct control *control,
                           struct control_change *change,
                           const struct control_put *put)
 {
-    struct control_put *kept = arena_alloc(change->arena, sizeof(*kept));
+    struct kept_put *kept = arena_alloc(change->arena, sizeof(*kept));
 
-    *kept = *put;
-    kept->parent_id = keep(change, put->parent_id);
-    kept->name = keep(change, put->name);
-    kept->location = keep(change, put->location);
-    kept->if_match = keep(change, put->if_match);
-    kept->if_none_match = keep(change, put->if_none_match);
-    control_keep_json(change, kept->tags);
-    control_keep_json(change, kept->properties);
-    control_keep_json(change, kept->secrets);
+    kept->put = *put;
+    kept->put.parent_id = keep(change, put->parent_id);
+    kept->put.name = keep(change, put->name);
+    kept->put.location = keep(change, put->location);
+    kept->put.if_match = keep(change, put->if_match);
+    kept->put.if_none_match = keep(change, put->if_none_match);
+    control_keep_json(change, put->tags);
+    control_keep_json(change, put->properties);
+    control_keep_json(change, put->secrets);
+    kept->arm_id = resource_child_id(change->arena, put->kind, put->parent_id, put->name);
+    kept->key = resource_key(change->arena, kept->arm_id);
+    kept->parent_key = resource_key(change->arena, put->parent_id);
+    kept->group_key = control_group_key(change->arena, kept->arm_id);
     change->request = kept;
     change->apply = apply_put;
     change->is_repeatable = true;

@@ -4,7 +4,6 @@
 #include "base/str.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,9 +118,21 @@ int resource_apply(struct resource *r, enum resource_event event, int64_t now_ms
                    infos[r->kind].noun, r->name);
 }
 
+/* Without a format: every request makes several. */
+static char *join(struct arena *arena, const char *a, const char *b, const char *c)
+{
+    size_t la = strlen(a), lb = strlen(b), lc = strlen(c);
+    char *text = arena_alloc(arena, la + lb + lc + 1);
+
+    memcpy(text, a, la);
+    memcpy(text + la, b, lb);
+    memcpy(text + la + lb, c, lc);
+    return text;
+}
+
 char *resource_subscription_id(struct arena *arena, const char *subscription)
 {
-    return arena_printf(arena, "/subscriptions/%s", subscription);
+    return join(arena, "/subscriptions/", subscription, "");
 }
 
 char *resource_child_id(struct arena *arena,
@@ -129,7 +140,7 @@ char *resource_child_id(struct arena *arena,
                         const char *parent_id,
                         const char *name)
 {
-    return arena_printf(arena, "%s%s%s", parent_id, infos[kind].id_part, name);
+    return join(arena, parent_id, infos[kind].id_part, name);
 }
 
 char *resource_key(struct arena *arena, const char *arm_id)
@@ -137,7 +148,8 @@ char *resource_key(struct arena *arena, const char *arm_id)
     char *lower = arena_strdup(arena, arm_id);
 
     for (char *p = lower; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p + ('a' - 'A'));
     return lower;
 }
 

@@ -49,6 +49,14 @@ end_line(struct http_scan *scan, const struct http_limits *limits, const char **
     return 0;
 }
 
+/* The first byte from `at` on that a scan must look at: a control character. */
+static size_t skip_plain(const char *bytes, size_t at, size_t len)
+{
+    while (at < len && (unsigned char)bytes[at] >= ' ' && bytes[at] != 0x7f)
+        at++;
+    return at;
+}
+
 int http_scan_head(struct http_scan *scan,
                    const struct http_limits *limits,
                    const char *bytes,
@@ -69,7 +77,9 @@ int http_scan_head(struct http_scan *scan,
             status = refuse(400, "CR without LF", ret_why);
         else if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
             status = refuse(400, "control character in the head", ret_why);
-        else if (scan->at - scan->line > limits->line_bytes)
+        else if (c != '\r')
+            scan->at = skip_plain(bytes, scan->at, len);
+        if (scan->at - scan->line > limits->line_bytes)
             break;
     }
     return status ? status : check_length(scan, limits, ret_why);

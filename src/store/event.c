@@ -38,9 +38,10 @@ int store_each_event(struct db *db,
 int store_remove_old_events(struct db *db, int64_t before_ms, struct err *e)
 {
     /* Times may go back with the clock; the order is seq's.  So: all before the first that is
-     * young. */
-    return db_run(db, e,
-                  "DELETE FROM event WHERE seq < coalesce((SELECT min(seq) FROM event"
-                  " WHERE at_ms >= ?1), 9223372036854775807)",
-                  "i", before_ms);
+     * young.  The newest stays in any case: SQLite gives the next one the number after it. */
+    return db_run(
+        db, e,
+        "DELETE FROM event WHERE seq < coalesce("
+        "(SELECT min(seq) FROM event WHERE at_ms >= ?1), (SELECT max(seq) FROM event))",
+        "i", before_ms);
 }

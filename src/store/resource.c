@@ -140,13 +140,35 @@ int store_put_resource(struct db *db, struct resource *r, const char *group_key,
                   r->state_ms, r->modified_ms, r->version, r->id);
 }
 
+#define TREE                                                                                   \
+    "WITH RECURSIVE tree (id) AS (VALUES (?) UNION ALL SELECT resource.id FROM resource"       \
+    " JOIN tree ON resource.parent_id = tree.id) "
+
+/* The higher of a resource's version and the one that was remembered. */
+#define HIGHER(version)                                                                        \
+    "SELECT max(coalesce((" version "), 0), coalesce("                                         \
+    "(SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'last_version'), 0))"
+
+static int read_number(struct db_query *q, int64_t *ret_number, struct err *e)
+{
+    if (db_next(q, e) < 0)
+        return -1;
+    *ret_number = db_int(q, 0);
+    return 0;
+}
+
 /* A version must not come again when the resource that had the highest is gone. */
-static int remember_version(struct db *db, struct err *e)
+static int remember_version(struct db *db, int64_t id, struct err *e)
 {
     auto_free char *text = NULL;
+    auto_query q = {0};
     int64_t version;
 
-    if (store_last_version(db, &version, e) < 0)
+    if (db_select(db, &q, e,
+                  TREE HIGHER("SELECT max(version) FROM resource"
+                              " WHERE id IN (SELECT id FROM tree)"),
+                  "i", id) < 0 ||
+        read_number(&q, &version, e) < 0)
         return -1;
     text = xasprintf("%" PRId64, version);
     return store_put_meta(db, "last_version", text, e);
@@ -154,10 +176,7 @@ static int remember_version(struct db *db, struct err *e)
 
 int store_remove_tree(struct db *db, int64_t id, struct err *e)
 {
-#define TREE                                                                                   \
-    "WITH RECURSIVE tree (id) AS (VALUES (?) UNION ALL SELECT resource.id FROM resource"       \
-    " JOIN tree ON resource.parent_id = tree.id) "
-    if (remember_version(db, e) < 0 ||
+    if (remember_version(db, id, e) < 0 ||
         db_run(db, e,
                TREE "INSERT OR IGNORE INTO doomed_account SELECT name FROM resource"
                     " WHERE kind = 'storage account' AND id IN (SELECT id FROM tree)",
@@ -166,21 +185,15 @@ int store_remove_tree(struct db *db, int64_t id, struct err *e)
     /* Foreign keys are checked at the end of the statement: the order of rows is no matter. */
     return db_run(db, e, TREE "DELETE FROM resource WHERE id IN (SELECT id FROM tree)", "i",
                   id);
-#undef TREE
 }
 
 int store_last_version(struct db *db, int64_t *ret_version, struct err *e)
 {
     auto_query q = {0};
 
-    if (db_select(db, &q, e,
-                  "SELECT max(coalesce((SELECT max(version) FROM resource), 0), coalesce("
-                  "(SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'last_version'), 0))",
-                  "") < 0 ||
-        db_next(&q, e) < 0)
+    if (db_select(db, &q, e, HIGHER("SELECT max(version) FROM resource"), "") < 0)
         return -1;
-    *ret_version = db_int(&q, 0);
-    return 0;
+    return read_number(&q, ret_version, e);
 }
 
 void resource_list_done(struct resource_list *list)

@@ -77,6 +77,8 @@ static const struct store_invariant house_invariants[] = {
     {"every resource belongs to a group that is there",
      "SELECT count(*) FROM resource c LEFT JOIN resource g ON g.key = c.group_key"
      " WHERE g.id IS NULL"},
+    {"every resource has a version of its own",
+     "SELECT count(*) - count(DISTINCT version) FROM resource"},
     {"every resource being deleted has a running operation",
      "SELECT count(*) FROM resource r WHERE r.state = 2 AND NOT EXISTS"
      " (SELECT 1 FROM operation o WHERE o.resource_id = r.id AND o.state = 0)"},

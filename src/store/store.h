@@ -53,7 +53,7 @@ int store_put_resource(struct db *db,
                        struct err *e);
 /* The row, its secrets and everything below it.  Storage accounts among them are doomed. */
 int store_remove_tree(struct db *db, int64_t id, struct err *e);
-/* The highest version ever given; 0 when none. */
+/* The highest version ever given; 0 when none.  Reads every row: for the start, once. */
 int store_last_version(struct db *db, int64_t *ret_version, struct err *e);
 
 struct store_filter {
@@ -177,7 +177,7 @@ struct event {
     const char *principal, *peer, *operation, *target, *request_id, *outcome, *detail;
 };
 int store_add_event(struct db *db, const struct event *event, struct err *e);
-/* Forget events older than that. */
+/* Forget events older than that; the newest stays, since the next one is numbered after it. */
 int store_remove_old_events(struct db *db, int64_t before_ms, struct err *e);
 /* Newest first, before seq (0 = from the newest), at most `most`. */
 int store_each_event(struct db *db,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/store.h"
+#include "store/store-internal.h"
 
 #include "base/fs.h"
 #include "store/test/yard.h"
@@ -95,7 +95,7 @@ static void a_newer_schema_is_not_opened(void **state)
     yard_done(&yard);
 }
 
-/* --- invariants --- */
+/* --- older schemas --- */
 
 struct findings {
     size_t count;
@@ -111,6 +111,79 @@ static void note(const char *name, bool ok, const char *detail, void *context)
     if (!ok)
         str_addf(&f->broken, "%s\n", name);
 }
+
+/* As the program of schema 3 left it: the newest resource and all events were removed. */
+static const char rows_of_schema_3[] =
+    "INSERT INTO resource (key, parent_id, kind, group_key, arm_id, name, properties, state,"
+    " created_ms, state_ms, modified_ms, version) VALUES"
+    " ('/g', NULL, 'resource group', '/g', '/G', 'G', '{}', 1, 1, 1, 1, 11),"
+    " ('/g/a', 1, 'storage account', '/g', '/G/a', 'a', '{}', 1, 1, 1, 1, 13),"
+    " ('/g/w', 1, 'workspace', '/g', '/G/w', 'w', '{}', 1, 1, 1, 1, 12),"
+    " ('/g/x', 1, 'workspace', '/g', '/G/x', 'x', '{}', 1, 1, 1, 1, 14);"
+    "INSERT INTO secret VALUES (2, 'key1', 'x', 1), (2, 'key2', 'x', 1);"
+    "INSERT INTO principal (name, client_id, token_hash, role, scope, created_ms, expires_ms)"
+    " VALUES ('owner', 'c', 'h', 'owner', '', 1, 0);"
+    "INSERT INTO event (at_ms, principal, peer, operation, target, request_id, outcome)"
+    " VALUES (1, 'p', '::1', 'o', 't', 'r1', 'Succeeded'),"
+    " (2, 'p', '::1', 'o', 't', 'r2', 'Succeeded');";
+
+/* Of an older program, with these rows and then these changes, opened by this one. */
+static void open_older(struct yard *yard, int schema, const char *changes)
+{
+    struct err e = {0};
+
+    yard_init(yard);
+    db_free(take_ptr(&yard->db));
+    assert_int_equal(unlink(yard->db_path), 0);
+    assert_ok(db_open(yard->db_path, DB_WRITER, &yard->db, &e), &e);
+    assert_ok(db_migrate(yard->db, store_schema, (size_t)schema, &e), &e);
+    assert_ok(db_script(yard->db, rows_of_schema_3, &e), &e);
+    assert_ok(db_script(yard->db, changes, &e), &e);
+    yard_reopen(yard);
+}
+
+static void an_older_schema_is_brought_up_with_all_its_rows(void **state)
+{
+    struct findings found = {0};
+    struct yard yard;
+    struct err e = {0};
+    int64_t version;
+
+    (void)state;
+    open_older(&yard, 3, "");
+    assert_int_equal(yard_scalar(yard.db, "PRAGMA user_version"), (int64_t)store_schema_count);
+    assert_int_equal(yard_scalar(yard.db, "SELECT sum(id * version) FROM resource"),
+                     11 + 2 * 13 + 3 * 12 + 4 * 14);
+    assert_int_equal(yard_scalar(yard.db, "SELECT sum(seq * at_ms) FROM event"), 1 + 2 * 2);
+    assert_ok(store_last_version(yard.db, &version, &e), &e);
+    assert_int_equal(version, 14);
+    assert_ok(store_check_invariants(yard.db, note, &found, &e), &e);
+    assert_string_equal(str_text(&found.broken), "");
+    /* What hangs on a resource still goes with it, and what refers to none is still refused. */
+    assert_ok(store_remove_tree(yard.db, 2, &e), &e);
+    assert_int_equal(yard_scalar(yard.db, "SELECT count(*) FROM secret"), 0);
+    assert_int_equal(db_script(yard.db, "INSERT INTO secret VALUES (2, 'key1', 'x', 1)", NULL),
+                     -1);
+    yard_done(&yard);
+}
+
+static void numbers_of_an_older_schema_do_not_come_again(void **state)
+{
+    autoptr(resource) group = NULL;
+    struct yard yard;
+    struct err e = {0};
+    const struct event event = {0, 3, "p", "::1", "o", "t", "r3", "Succeeded", NULL};
+
+    (void)state;
+    open_older(&yard, 3, "DELETE FROM resource WHERE id = 4; DELETE FROM event");
+    group = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "new", NULL);
+    assert_int_equal(group->id, 5);
+    assert_ok(store_add_event(yard.db, &event, &e), &e);
+    assert_int_equal(yard_scalar(yard.db, "SELECT max(seq) FROM event"), 3);
+    yard_done(&yard);
+}
+
+/* --- invariants --- */
 
 /* A yard in which everything is as it should be. */
 static void fill(struct yard *yard)
@@ -167,6 +240,9 @@ static const struct {
      "every resource hangs on a parent that is there\n"},
     {"UPDATE resource SET group_key = 'elsewhere' WHERE name = 'work'",
      "every resource belongs to a group that is there\n"},
+    {"UPDATE resource SET version = (SELECT version FROM resource WHERE name = 'ours')"
+     " WHERE name = 'work'",
+     "every resource has a version of its own\n"},
     {"UPDATE operation SET state = 1, ended_ms = 9 WHERE id = 'running'",
      "every resource being deleted has a running operation\n"},
     {"DELETE FROM operation WHERE id = 'running'",
@@ -210,6 +286,8 @@ int main(void)
         cmocka_unit_test(a_foreign_or_newer_database_is_refused),
         cmocka_unit_test(what_is_no_database_is_refused),
         cmocka_unit_test(a_newer_schema_is_not_opened),
+        cmocka_unit_test(an_older_schema_is_brought_up_with_all_its_rows),
+        cmocka_unit_test(numbers_of_an_older_schema_do_not_come_again),
         cmocka_unit_test(a_sound_yard_has_nothing_to_find),
         cmocka_unit_test(each_planted_violation_is_found),
     };
