@@ -1,7 +1,9 @@
 /* probe.c - one network, a few steps, everything written out: for comparison with another
  * implementation that starts from the same weights and pictures.
  *
- *   train-probe MODEL DATASET BATCH SIZE STEPS RATE FOLDER [BACKEND]
+ *   train-probe MODEL DATASET BATCH SIZE STEPS RATE FOLDER [BACKEND [PRECISION]]
+ *
+ * BACKEND: the CPU's best unless one is named.  PRECISION: fp32.
  *
  * Into FOLDER: tensors.txt ("param|state NAME DIMS"), and as plain floats in that order
  * begin.bin (params and states before the first step), grads.bin (of the params, in the first
@@ -13,14 +15,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "train/backend/backend.h"
-#include "train/backend/onednn/onednn.h"
-#include "train/backend/ref/ref.h"
 #include "train/graph/diff.h"
 #include "train/graph/fuse.h"
 #include "train/graph/step.h"
 #include "train/model/model.h"
 #include "train/num/par.h"
 #include "train/num/rng.h"
+#include "train/run/backends.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +33,13 @@ enum {
 };
 
 static const float CALM_SHIFT = 1.0f, CALM_SCALE = 0.35f;
+/* Small gradients of activations have fewer bits in fp16; those of params are divided again. */
+static const float FP16_LOSS_SCALE = 1024;
 
 struct probe {
     const struct backend_ops *backend;
+    enum precision precision;
+    float loss_scale;
     const struct model *model;
     struct model_options options;
     struct graph *graph, *eval;
@@ -61,14 +66,16 @@ static FILE *open_in(const struct probe *p, const char *name)
 
 static int build(struct probe *p, struct err *e)
 {
-    struct step_spec spec = {
-        .fusion_bytes = 1 << 20, .ranks = 1, .updates_early = true, .passes = 1};
+    struct step_spec spec = {.fusion_bytes = 1 << 20,
+                             .ranks = 1,
+                             .updates_early = p->backend->updates_early,
+                             .passes = 1};
 
     optim_defaults(&spec.optim, OPTIM_MOMENTUM);
     spec.optim.momentum = 0.9f;
     spec.optim.with_nesterov = false;
     spec.optim.weight_decay = 1e-4f;
-    spec.optim.loss_scale = 1;
+    spec.optim.loss_scale = p->loss_scale;
     if (model_graph(p->model, GRAPH_TRAIN, &p->options, &p->graph, e) < 0 ||
         model_graph(p->model, GRAPH_EVAL, &p->options, &p->eval, e) < 0)
         return -1;
@@ -81,7 +88,7 @@ static int build(struct probe *p, struct err *e)
 
 static int plan(struct probe *p, struct err *e)
 {
-    struct plan_options options = {.seed = SEED, .init_seed = SEED};
+    struct plan_options options = {.precision = p->precision, .seed = SEED, .init_seed = SEED};
 
     if (device_open(p->backend, &(struct device_options){0}, &p->device, e) < 0 ||
         plan_new(p->device, p->graph, &options, &p->plan, e) < 0)
@@ -133,7 +140,8 @@ static void make_batch(struct probe *p)
 
 static bool is_kept(const struct tensor *t)
 {
-    return t->role == ROLE_PARAM || (t->role == ROLE_STATE && t->param < 0);
+    return t->role == ROLE_PARAM ||
+           (t->role == ROLE_STATE && !str_starts(t->name, "optimizer."));
 }
 
 /* One file of params and states, or of gradients. */
@@ -151,6 +159,8 @@ static int write_all(struct probe *p, const char *name, bool grads, struct err *
         auto_free float *values = xcalloc(count, sizeof *values);
         result =
             plan_read(p->plan, grads ? tensor->grad : t, values, count * sizeof *values, e);
+        for (size_t i = 0; i < count && grads; i++)
+            values[i] /= p->loss_scale;
         fwrite(values, sizeof *values, count, file);
     }
     fclose(file);
@@ -223,29 +233,36 @@ static int run(struct probe *p, struct err *e)
     return evaluate(p, e);
 }
 
+static int read_args(struct probe *p, int argc, char **argv, struct err *e)
+{
+    p->options = (struct model_options){.batch = atoll(argv[3]),
+                                        .classes = CLASSES,
+                                        .height = atoll(argv[4]),
+                                        .width = atoll(argv[4]),
+                                        .image_type = DTYPE_F32,
+                                        .image_scale = {1, 1, 1, 1}};
+    p->steps = atoi(argv[5]);
+    p->rate = strtof(argv[6], NULL);
+    p->folder = argv[7];
+    if (backends_find(argc > 8 ? argv[8] : "auto", "cpu", &p->backend, e) < 0 ||
+        (argc > 9 && precision_parse(argv[9], &p->precision, e) < 0))
+        return -1;
+    p->loss_scale = p->precision == PRECISION_FP16 ? FP16_LOSS_SCALE : 1;
+    return model_find(argv[1], argv[2], &p->model, e);
+}
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    struct probe p = {.backend = &backend_onednn};
+    struct probe p = {0};
 
     if (argc < 8) {
-        fprintf(stderr,
-                "usage: train-probe MODEL DATASET BATCH SIZE STEPS RATE FOLDER [BACKEND]\n");
+        fprintf(stderr, "usage: train-probe MODEL DATASET BATCH SIZE STEPS RATE FOLDER "
+                        "[BACKEND [PRECISION]]\n");
         return 2;
     }
     par_init(1); /* two teams on a busy machine wait for each other more than they compute */
-    if (argc > 8 && strcmp(argv[8], "ref") == 0)
-        p.backend = &backend_ref;
-    p.options = (struct model_options){.batch = atoll(argv[3]),
-                                       .classes = CLASSES,
-                                       .height = atoll(argv[4]),
-                                       .width = atoll(argv[4]),
-                                       .image_type = DTYPE_F32,
-                                       .image_scale = {1, 1, 1, 1}};
-    p.steps = atoi(argv[5]);
-    p.rate = strtof(argv[6], NULL);
-    p.folder = argv[7];
-    if (model_find(argv[1], argv[2], &p.model, &e) < 0 || run(&p, &e) < 0) {
+    if (read_args(&p, argc, argv, &e) < 0 || run(&p, &e) < 0) {
         fprintf(stderr, "train-probe: %s\n", e.msg);
         return 1;
     }

@@ -17,18 +17,28 @@ static void philox_round(uint32_t c[4], uint32_t k0, uint32_t k1)
     c[3] = (uint32_t)a;
 }
 
-void rng_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t ret_words[4])
+static void philox(int rounds, uint64_t key, uint64_t hi, uint64_t lo, uint32_t ret_words[4])
 {
     uint32_t c[4] = {(uint32_t)lo, (uint32_t)(lo >> 32), (uint32_t)hi, (uint32_t)(hi >> 32)};
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < rounds; round++) {
         philox_round(c, k0, k1);
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
     for (int i = 0; i < 4; i++)
         ret_words[i] = c[i];
+}
+
+void rng_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t ret_words[4])
+{
+    philox(10, key, hi, lo, ret_words);
+}
+
+void rng_dropout(uint64_t key, uint64_t hi, uint64_t lo, uint32_t ret_words[4])
+{
+    philox(7, key, hi, lo, ret_words);
 }
 
 uint64_t rng_stream(const char *name)

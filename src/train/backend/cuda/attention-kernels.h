@@ -1,12 +1,14 @@
 /* attention-kernels.h - softmax(q k' scale) v for each head, and its gradient.
  *
  * The fast kernels are for 16-bit types, heads of 32, 64 or 128 and sequences of a multiple of
- * 64: tensor cores, a tile of the T T matrix at a time, never all of it.  What dropout keeps is
+ * 64: tensor cores, a tile of the T T matrix at a time, never all of it; tiles whose keys are all
+ * masked are passed over.  What dropout keeps is
  * drawn in the forward pass and kept as bits (one for each element of N A T T, in order), so
  * that the gradient need not draw it twice more.  The plain kernels do everything, slowly.
  *
  * The gradient needs no atomics: one kernel has rows of q and goes over the keys, and writes dq
- * and delta = dy . y; the other has rows of k and goes over the queries, and writes dk and dv.
+ * and, for each row, delta = dy . y and the exponent of its sum; the other has rows of k and goes
+ * over the queries, and writes dk and dv.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_BACKEND_CUDA_ATTENTION_KERNELS_H
@@ -24,6 +26,7 @@ struct attention {
     int64_t y_pitch;                 /* of y and dy */
     float scale;
     struct seq_dropout dropout;
+    bool has_groups; /* the card multiplies for four warps at once (Hopper) */
     const void *qkv;
     const int32_t *mask; /* N T: 0 = not to be looked at */
     void *y;
@@ -32,7 +35,7 @@ struct attention {
     /* Of the gradient: */
     const void *dy;
     void *dqkv;
-    float *delta; /* N A T */
+    float *delta; /* N A T of two */
 };
 
 bool attention_is_fast(enum elem elem, int length, int width);
@@ -41,9 +44,6 @@ enum {
     ATTENTION_MOST_LENGTH = 4096,
     ATTENTION_MOST_WIDTH = 512,
 };
-
-/* Once, before the first launch: the fast kernels need more shared memory than is given. */
-cudaError_t attention_prepare(void);
 
 void attention_forward(cudaStream_t stream, enum elem elem, const struct attention *args);
 void attention_backward(cudaStream_t stream, enum elem elem, const struct attention *args);

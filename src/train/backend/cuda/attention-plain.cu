@@ -44,10 +44,9 @@ factor_of(const struct attention &a, int64_t head, int64_t i, int64_t j)
 
     if (a.dropout.limit == 0)
         return 1;
-    uint4 w = dropout_words(a.dropout.facts, a.dropout.stream, element / 4);
-    unsigned of = element % 4;
-    unsigned word = of == 0 ? w.x : of == 1 ? w.y : of == 2 ? w.z : w.w;
-    return word >= a.dropout.limit ? a.dropout.factor : 0;
+    uint4 w = dropout_draw(a.dropout.facts->seed ^ a.dropout.stream,
+                           dropout_hi(a.dropout.facts), element / 8);
+    return dropout_half(w, (int)(element % 8)) >= a.dropout.limit ? a.dropout.factor : 0;
 }
 
 template <class T> static __device__ __forceinline__ float dot(const float *x, const T *y, int e)

@@ -33,6 +33,7 @@ static struct attention args_of(const struct cuda_plan *p, const struct attentio
                               .y_pitch = w->y->pitch,
                               .scale = w->attrs->scale,
                               .dropout = dropout_of(p, w->attrs->dropout, w->attrs->stream),
+                              .has_groups = p->device->capability == 90,
                               .qkv = w->qkv->data,
                               .mask = w->mask->data,
                               .y = w->y->data,
@@ -97,10 +98,7 @@ int plan_attention(struct cuda_plan *p, int n, struct err *e)
 {
     const struct op *op = op_of(p, n);
     struct attention_work shape = shape_of(p, op, op), *w;
-    cudaError_t status = attention_prepare();
 
-    if (status != cudaSuccess)
-        return cuda_fail(e, status, "shared memory of attention");
     if (check_size(p, &shape, e) < 0)
         return -1;
     w = add_action(p, n, run_attention, sizeof *w)->work;
@@ -134,6 +132,6 @@ int plan_attention_grad(struct cuda_plan *p, int n, struct err *e)
     w->bits = p->kept[op->forward];
     touch_place(p, w->bits, n);
     w->dqkv = put(p, op->out[0], n);
-    w->delta = scratch(p, ELEM_F32, w->batch * w->attrs->heads * w->length, n);
+    w->delta = scratch(p, ELEM_F32, 2 * w->batch * w->attrs->heads * w->length, n);
     return 0;
 }

@@ -101,21 +101,22 @@ run_norm(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struc
 }
 
 struct bucket_work {
-    int bucket;
+    int bucket, last; /* of an update: a run of buckets */
 };
 
 static int
 run_update(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struct err *e)
 {
     const struct bucket_work *w = a->work;
-    const struct bucket *bucket = &p->head.graph->buckets[w->bucket];
+    const struct bucket *from = &p->head.graph->buckets[w->bucket];
+    const struct bucket *last = &p->head.graph->buckets[w->last];
     const int *first = p->params->first_chunk;
     struct update_arrays arrays = arrays_of(p);
     struct update_rule rule;
 
     params_rule(p, &rule);
-    launch_update(&arrays, first[w->bucket], first[w->bucket + 1] - first[w->bucket],
-                  bucket->first, bucket->count, &rule, p->facts, stream);
+    launch_update(&arrays, first[w->bucket], first[w->last + 1] - first[w->bucket], from->first,
+                  last->first + last->count - from->first, &rule, p->facts, stream);
     return launched(e, a->label);
 }
 
@@ -147,13 +148,32 @@ static action_fn *control_of(enum op_kind kind)
     }
 }
 
+/* Updates behind one another are one launch: a bucket alone is too little to fill a card for
+ * long, and each launch has a beginning and an end at which it is not full.  Rules that read a
+ * bucket twice (lars, lamb) go by buckets: the second time it is still in the cache. */
+static bool joins_last(struct cuda_plan *p, const struct op *op)
+{
+    enum optim_kind kind = p->head.graph->optim.kind;
+    struct action *a = p->action_count > 0 ? &p->actions[p->action_count - 1] : NULL;
+    struct bucket_work *w = a && a->run == run_update ? a->work : NULL;
+
+    if (!w || op->kind != OP_UPDATE || op->attrs.bucket != w->last + 1 || kind == OPTIM_LARS ||
+        kind == OPTIM_LAMB)
+        return false;
+    w->last++;
+    return true;
+}
+
 int plan_control(struct cuda_plan *p, int n, struct err *e)
 {
     const struct op *op = &p->head.graph->ops[n];
-    struct action *a = add_action(p, n, control_of(op->kind), sizeof(struct bucket_work));
+    struct action *a;
 
     (void)e;
-    ((struct bucket_work *)a->work)->bucket = op->attrs.bucket;
+    if (joins_last(p, op))
+        return 0;
+    a = add_action(p, n, control_of(op->kind), sizeof(struct bucket_work));
+    *(struct bucket_work *)a->work = (struct bucket_work){op->attrs.bucket, op->attrs.bucket};
     a->is_control = true;
     a->track = op->kind == OP_REDUCE_START || op->kind == OP_REDUCE_WAIT ? 2 : 0;
     a->label = op_info(op->kind)->name;

@@ -1,74 +1,36 @@
 /* conv.c - convolutions and their gradients.
  *
- * What a convolution can be done with is a list of candidates: one or more forms of the graph
- * (with bias and relu inside, with sums for the batch norm behind it), each with the engines
- * that cuDNN proposes, and one by the definition for shapes that no engine takes.  The best is
- * measured on the real buffers and remembered by its number; ops of the same shape share the
- * choice and what was built for it.  With a remembered choice only that one is built.
+ * What a convolution can be done with is a list of candidates: our own kernel for pictures, one
+ * or more forms of the graph (with bias and relu inside, with sums for the batch norm behind
+ * it), each with the engines that cuDNN proposes, and one by the definition for shapes that no
+ * engine takes.  The best is measured on the real buffers and remembered by its number; ops of
+ * the same shape share the choice and what was built for it.  With a remembered choice only
+ * that one is built.  Here they are listed and chosen; conv-run.c builds and runs them.
+ *
+ * A gradient of data that only goes on through the gradient of a relu takes that along, inside
+ * the graph or by a pass behind it.
  *
  * Without groups the padding of channels is part of the convolution: it is zero on both sides
  * and stays zero, and all sizes are multiples of eight.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
-#include "train/backend/cuda/conv-kernels.h"
-#include "train/backend/cuda/dnn.h"
-#include "train/backend/cuda/norm-kernels.h"
-#include "train/backend/cuda/norm.h"
+#include "train/backend/cuda/conv-internal.h"
+#include "train/backend/cuda/stem-kernels.h"
 #include "train/backend/cuda/tune.h"
 
 #include <string.h>
 
-enum form_kind {
-    FORM_NONE,
-    FORM_PLAIN, /* the convolution alone; what is missing is done behind it */
-    FORM_FUSED, /* forward: with bias, relu */
-    FORM_SUMS,  /* forward: with sums for a batch norm */
-    FORM_DIRECT,
-};
+static const char *const form_names[] = {"none", "plain", "relu", "sums", "stem", "direct"};
 
-static const char *const form_names[] = {"none", "plain", "bias+relu", "sums", "direct"};
-
-enum {
-    FORMS = 3, /* of one op, at most */
-    CANDIDATES = FORMS * DNN_MOST_CONFIGS,
-};
-
-struct form {
-    enum form_kind kind;
-    struct dnn_graph *graph; /* NULL: not asked for yet */
-    cudnnBackendDescriptor_t configs[DNN_MOST_CONFIGS];
-    int config_count;
-    struct dnn_kernel kernels[DNN_MOST_CONFIGS]; /* .plan is NULL: not made yet */
-    bool is_bad[DNN_MOST_CONFIGS];               /* was tried and cannot */
-};
-
-/* All ways to do one shape. */
-struct conv_set {
-    const char *key;
-    struct form forms[FORMS];
-    bool is_settled;
-    bool any_ran; /* of the engines: then the direct form need not be tried */
-    int choice;
-};
-
-struct conv_work {
-    enum dnn_way way;
-    struct window window;
-    int action; /* index */
-    struct conv_set *set;
-    struct dnn_pack pack;
-    struct conv_direct direct;
-    struct dnn_shape x_shape, w_shape, y_shape;
-    struct place *x, *w, *y; /* as the forward op calls them, or their gradients */
-    struct place *bias, *add;
-    bool has_relu;
-    struct conv_sums *sums;
-    /* weights: dw as the kernel writes it, unless that is the gradient itself */
-    struct place *rough;
-    int grad;
-    int64_t weights;
-};
+static void sum_bias(struct bias_work *w, bool adds, cudaStream_t stream)
+{
+    w->sums.x = w->dy->data;
+    w->sums.sums = w->dbias->data;
+    w->sums.parts = w->parts->data;
+    w->sums.adds = adds;
+    norm_columns(&w->sums, stream);
+}
 
 struct conv_sums *conv_sums_of(const struct cuda_plan *p, int n)
 {
@@ -125,66 +87,13 @@ static const char *key_of(const struct cuda_plan *p, const struct conv_work *w)
     return arena_printf(
         p->arena,
         "conv %s %s n%d c%d h%d w%d k%d r%d s%d stride %d,%d dilation %d,%d pad %d,%d,%d,%d "
-        "groups %d%s%s%s%s%s cap %zu",
+        "groups %d%s%s%s%s%s%s%s%s cap %zu",
         ways[w->way], precision_name(p->options.precision), d->n, d->c, d->h, d->w, d->k, d->r,
         d->s, d->stride_h, d->stride_w, d->dilation_h, d->dilation_w, win->top, win->bottom,
         win->left, win->right, d->groups, w->bias ? " bias" : "", w->add ? " add" : "",
-        w->has_relu ? " relu" : "", w->sums ? " sums" : "",
+        w->has_relu ? " relu" : "", w->sums ? " sums" : "", w->mask ? " mask" : "",
+        w->is_stem ? " stem" : "", w->bias_grad ? " dbias" : "",
         p->options.is_repeatable ? " repeatable" : "", workspace_cap(p));
-}
-
-/* Graphs: tensors with memory in the order in which addresses_of() lists them.  */
-
-static void add_bias_relu(struct dnn_graph *g,
-                          const struct conv_work *w,
-                          cudnnBackendDescriptor_t from,
-                          cudnnBackendDescriptor_t bias,
-                          cudnnBackendDescriptor_t y)
-{
-    cudnnBackendDescriptor_t between = from;
-
-    if (w->bias) {
-        between = w->has_relu ? dnn_virtual(g, &w->y_shape) : y;
-        dnn_pointwise(g, CUDNN_POINTWISE_ADD, from, bias, between);
-    }
-    if (w->has_relu)
-        dnn_pointwise(g, CUDNN_POINTWISE_RELU_FWD, between, NULL, y);
-}
-
-static void draw(struct dnn_graph *g, const struct conv_work *w, enum form_kind kind)
-{
-    struct dnn_shape list = dnn_list(w->direct.elem, w->y_shape.dim[1]);
-    struct dnn_shape sums = dnn_list(ELEM_F32, w->y_shape.dim[1]);
-    cudnnBackendDescriptor_t x = dnn_tensor(g, &w->x_shape), k = dnn_tensor(g, &w->w_shape);
-    cudnnBackendDescriptor_t y = dnn_tensor(g, &w->y_shape);
-
-    if (kind == FORM_FUSED) {
-        cudnnBackendDescriptor_t bias = w->bias ? dnn_tensor(g, &list) : NULL;
-        cudnnBackendDescriptor_t raw = dnn_virtual(g, &w->y_shape);
-
-        dnn_conv(g, w->way, &w->window, x, k, raw);
-        add_bias_relu(g, w, raw, bias, y);
-        return;
-    }
-    dnn_conv(g, w->way, &w->window, x, k, y);
-    if (kind == FORM_SUMS) {
-        cudnnBackendDescriptor_t sum = dnn_tensor(g, &sums), square = dnn_tensor(g, &sums);
-
-        dnn_genstats(g, y, sum, square);
-    }
-}
-
-/* A graph that cuDNN does not take has no candidates. */
-static void open_form(struct cuda_plan *p, const struct conv_work *w, struct form *form)
-{
-    struct dnn_rules rules = {.is_repeatable = p->options.is_repeatable,
-                              .is_exact = p->options.precision == PRECISION_FP32,
-                              .is_rough = p->elem != ELEM_F32};
-
-    form->graph = dnn_graph_new(p->arena, p->device->dnn);
-    draw(form->graph, w, form->kind);
-    if (dnn_graph_done(form->graph, NULL) == 0)
-        form->config_count = dnn_configs(form->graph, &rules, form->configs);
 }
 
 static struct conv_set *new_set(struct cuda_plan *p, const struct conv_work *w, const char *key)
@@ -193,9 +102,12 @@ static struct conv_set *new_set(struct cuda_plan *p, const struct conv_work *w, 
     int count = 0;
 
     set->key = key;
-    if (w->way == DNN_FORWARD && (w->bias || w->has_relu) && !w->add)
+    if (w->is_stem)
+        set->forms[count++].kind = FORM_STEM;
+    if (w->mask || (w->way == DNN_FORWARD && (w->bias || w->has_relu) && !w->add))
         set->forms[count++].kind = FORM_FUSED;
-    if (w->sums)
+    /* The library's sums are not the same bits every time, and it does not say so. */
+    if (w->sums && !p->options.is_repeatable)
         set->forms[count++].kind = FORM_SUMS;
     set->forms[count++].kind = FORM_PLAIN;
     set->forms[count].kind = FORM_DIRECT;
@@ -218,109 +130,6 @@ static struct conv_set *find_set(struct cuda_plan *p, const struct conv_work *w)
     return new_set(p, w, key);
 }
 
-/* Running one candidate.  */
-
-struct candidate {
-    struct form *form;
-    int config;
-};
-
-static struct candidate candidate_of(struct conv_set *set, int i)
-{
-    return (struct candidate){&set->forms[i / DNN_MOST_CONFIGS], i % DNN_MOST_CONFIGS};
-}
-
-/* Build it unless it is there. */
-static bool is_ready(struct cuda_plan *p, const struct conv_work *w, const struct candidate *c)
-{
-    struct form *form = c->form;
-
-    if (form->kind == FORM_NONE || form->kind == FORM_DIRECT)
-        return form->kind == FORM_DIRECT && c->config == 0;
-    if (!form->graph)
-        open_form(p, w, form);
-    if (c->config >= form->config_count || form->is_bad[c->config])
-        return false;
-    if (!form->kernels[c->config].plan &&
-        dnn_kernel_make(form->graph, form->configs[c->config], workspace_cap(p),
-                        &form->kernels[c->config]) < 0)
-        form->is_bad[c->config] = true;
-    return !form->is_bad[c->config];
-}
-
-/* Where dw goes: the gradient itself when the kernel writes fp32 and nothing is there yet.  (No
- * engine of cuDNN 9 writes fp32 from 16-bit inputs.) */
-static void *weights_to(const struct conv_work *w, bool adds)
-{
-    return w->direct.elem == ELEM_F32 && !adds ? w->w->data : w->rough->data;
-}
-
-static void run_direct(const struct conv_work *w, bool adds, cudaStream_t stream)
-{
-    switch (w->way) {
-    case DNN_FORWARD:
-        conv_direct_forward(&w->direct, w->x->data, w->w->data, w->y->data, stream);
-        break;
-    case DNN_DATA:
-        conv_direct_data(&w->direct, w->y->data, w->w->data, w->x->data, stream);
-        break;
-    case DNN_WEIGHTS:
-        conv_direct_weights(&w->direct, w->y->data, w->x->data, w->w->data, w->weights, adds,
-                            stream);
-        break;
-    }
-}
-
-static int run_engine(struct cuda_plan *p,
-                      struct conv_work *w,
-                      const struct candidate *c,
-                      bool adds,
-                      cudaStream_t stream,
-                      struct err *e)
-{
-    void *data[DNN_MOST_TENSORS] = {w->x->data, w->w->data, w->y->data};
-    struct form *form = c->form;
-
-    if (w->way == DNN_WEIGHTS)
-        data[1] = weights_to(w, adds);
-    if (form->kind == FORM_FUSED)
-        data[3] = w->bias ? w->bias->data : NULL;
-    if (form->kind == FORM_SUMS) {
-        data[3] = w->sums->sums->data;
-        data[4] = (float *)w->sums->sums->data + w->y_shape.dim[1];
-    }
-    if (dnn_bind(form->graph, &w->pack, &form->kernels[c->config], data, p->workspace, e) < 0)
-        return -1;
-    return dnn_run(form->graph, &w->pack, stream, e);
-}
-
-/* What the form left out. */
-static void
-run_rest(const struct conv_work *w, enum form_kind kind, bool adds, cudaStream_t stream)
-{
-    if (w->way == DNN_FORWARD && kind != FORM_FUSED && (w->bias || w->has_relu || w->add))
-        conv_finish(w->direct.elem, w->y->data, w->bias ? w->bias->data : NULL,
-                    w->add ? w->add->data : NULL, w->y->rows, (int)w->y->pitch, w->has_relu,
-                    stream);
-    if (w->way == DNN_WEIGHTS && kind != FORM_DIRECT && weights_to(w, adds) != w->w->data)
-        conv_into_grad(w->direct.elem, w->rough->data, w->w->data, w->weights, adds, stream);
-}
-
-static int run_candidate(struct cuda_plan *p,
-                         struct conv_work *w,
-                         const struct candidate *c,
-                         bool adds,
-                         cudaStream_t stream,
-                         struct err *e)
-{
-    if (c->form->kind == FORM_DIRECT)
-        run_direct(w, adds, stream);
-    else if (run_engine(p, w, c, adds, stream, e) < 0)
-        return -1;
-    run_rest(w, c->form->kind, adds, stream);
-    return launched(e, "a convolution");
-}
-
 static int
 run_conv(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struct err *e)
 {
@@ -328,7 +137,7 @@ run_conv(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struc
     struct candidate c = candidate_of(w->set, w->set->choice);
     bool adds = w->way == DNN_WEIGHTS && adds_to(p, w->grad);
 
-    if (run_candidate(p, w, &c, adds, stream, e) < 0)
+    if (candidate_run(p, w, &c, adds, stream, e) < 0)
         return err_wrap(e, "convolution \"%s\"", p->head.graph->ops[a->op].name);
     return 0;
 }
@@ -340,21 +149,25 @@ struct trial {
     struct conv_work *w;
 };
 
-/* A batch norm behind it counts along: with the sums or by its own pass. */
+/* A batch norm behind it counts along: with the sums or by its own pass.  So does the gradient
+ * of a bias that one of the candidates makes itself. */
 static int try_candidate(void *context, int i, cudaStream_t stream)
 {
     const struct trial *t = context;
     struct candidate c = candidate_of(t->w->set, i);
     const struct conv_sums *sums = t->w->sums;
 
-    if (!is_ready(t->p, t->w, &c) || (c.form->kind == FORM_DIRECT && t->w->set->any_ran))
+    if (!candidate_is_ready(t->p, t->w, &c) ||
+        (c.form->kind == FORM_DIRECT && t->w->set->any_ran))
         return -1;
-    if (run_candidate(t->p, t->w, &c, false, stream, NULL) < 0) {
-        if (c.form->kind != FORM_DIRECT)
+    if (candidate_run(t->p, t->w, &c, false, stream, NULL) < 0) {
+        if (!is_own(c.form->kind))
             c.form->is_bad[c.config] = true;
         return -1;
     }
     t->w->set->any_ran |= c.form->kind != FORM_DIRECT;
+    if (t->w->bias_grad && c.form->kind != FORM_STEM)
+        sum_bias(t->w->bias_grad, false, stream);
     if (sums && sums->measure)
         return sums->measure(sums->norm, c.form->kind == FORM_SUMS, stream);
     return 0;
@@ -366,7 +179,7 @@ static int settle(struct cuda_plan *p, const struct conv_work *w, struct err *e)
     struct conv_set *set = w->set;
     struct candidate c = candidate_of(set, set->choice);
 
-    for (int i = 0; !is_ready(p, w, &c); i++) {
+    for (int i = 0; !candidate_is_ready(p, w, &c); i++) {
         if (i == CANDIDATES)
             return err_set(e, ERR_METHOD, "no kernel for \"%s\"", set->key);
         set->choice = i;
@@ -380,8 +193,8 @@ static const char *label_of(struct cuda_plan *p, const struct conv_work *w, cons
 {
     struct candidate c = candidate_of(w->set, w->set->choice);
 
-    if (c.form->kind == FORM_DIRECT)
-        return arena_printf(p->arena, "%s (direct)", name);
+    if (is_own(c.form->kind))
+        return arena_printf(p->arena, "%s (%s)", name, form_names[c.form->kind]);
     return arena_printf(p->arena, "%s (%s, %s, %zu KiB)", name, form_names[c.form->kind],
                         dnn_config_name(c.form->graph, c.form->configs[c.config]),
                         c.form->kernels[c.config].workspace_bytes >> 10);
@@ -402,7 +215,7 @@ static int choose(struct cuda_plan *p, void *work, struct err *e)
             return err_wrap(e, "convolution \"%s\"", a->label);
     }
     c = candidate_of(w->set, w->set->choice);
-    if (c.form->kind != FORM_DIRECT)
+    if (!is_own(c.form->kind))
         want_workspace(p, c.form->kernels[c.config].workspace_bytes);
     if (w->sums)
         w->sums->is_made = c.form->kind == FORM_SUMS;
@@ -450,6 +263,7 @@ int plan_conv(struct cuda_plan *p, int n, struct err *e)
     w->add = touch(p, in_of(op, 3), n);
     w->has_relu = op->attrs.conv.act == ACT_RELU;
     w->y = put(p, op->out[0], n);
+    w->is_stem = !w->add && stem_fits(&w->direct);
     if (p->elem == ELEM_F32 || w->bias || w->add || w->has_relu || op->attrs.conv.groups > 1 ||
         !feeds_norm(p->head.graph, op->out[0]))
         return 0;
@@ -458,43 +272,49 @@ int plan_conv(struct cuda_plan *p, int n, struct err *e)
     return 0;
 }
 
+/* The gradient of the relu before it, when that comes next, is done here: its y is the
+ * convolution's x. */
 int plan_conv_data(struct cuda_plan *p, int n, struct err *e)
 {
-    const struct op *op = &p->head.graph->ops[n];
-    struct conv_work *w = begin(p, n, DNN_DATA, &p->head.graph->ops[op->forward]);
+    const struct op *op = &p->head.graph->ops[n], *forward = &p->head.graph->ops[op->forward];
+    struct conv_work *w = begin(p, n, DNN_DATA, forward);
+    int relu = relu_behind(p, op->out[0], forward->in[0]);
+    int to = relu >= 0 ? p->head.graph->ops[relu].out[0] : op->out[0];
 
     (void)e;
-    join_sum(p, op->out[0]);
+    join_sum(p, to);
     w->y = touch(p, op->in[0], n);
     w->w = touch(p, op->in[1], n);
-    w->x = put(p, op->out[0], n);
+    w->x = put(p, to, n);
+    if (relu < 0)
+        return 0;
+    w->mask = touch(p, forward->in[0], n);
+    p->is_done[relu] = true;
     return 0;
 }
-
-struct bias_work {
-    struct column_sums sums;
-    struct place *dy, *dbias, *parts;
-    int grad;
-};
 
 static int
 run_bias(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struct err *e)
 {
     struct bias_work *w = a->work;
+    struct conv_set *set = w->conv->set;
 
-    w->sums.x = w->dy->data;
-    w->sums.sums = w->dbias->data;
-    w->sums.parts = w->parts->data;
-    w->sums.adds = adds_to(p, w->grad);
-    norm_columns(&w->sums, stream);
+    if (w->conv->bias_grad && candidate_of(set, set->choice).form->kind == FORM_STEM)
+        return 0; /* made along */
+    sum_bias(w, adds_to(p, w->grad), stream);
     return launched(e, "the gradient of a bias");
 }
 
-static int plan_bias(struct cuda_plan *p, int n, int grad, struct err *e)
+static int
+plan_bias(struct cuda_plan *p, int n, int grad, struct conv_work *conv, struct err *e)
 {
     const struct op *op = &p->head.graph->ops[n];
     struct bias_work *w = add_action(p, n, run_bias, sizeof *w)->work;
 
+    w->conv = conv;
+    if (conv->is_stem && conv->direct.c <= 3 &&
+        tensor_of(p, conv->grad)->role == tensor_of(p, grad)->role)
+        conv->bias_grad = w;
     w->dy = touch(p, op->in[0], n);
     w->dbias = put(p, grad, n);
     w->grad = grad;
@@ -519,5 +339,8 @@ int plan_conv_weights(struct cuda_plan *p, int n, struct err *e)
     w->grad = op->out[0];
     w->w = put(p, op->out[0], n);
     w->rough = scratch(p, p->elem, w->weights, n);
-    return out_of(op, 1) >= 0 ? plan_bias(p, n, op->out[1], e) : 0;
+    w->is_stem = stem_fits(&w->direct);
+    if (w->is_stem)
+        w->parts = scratch(p, ELEM_F32, stem_parts(&w->direct, p->device->multiprocessors), n);
+    return out_of(op, 1) >= 0 ? plan_bias(p, n, op->out[1], w, e) : 0;
 }

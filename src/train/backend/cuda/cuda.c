@@ -113,6 +113,7 @@ static int learn(struct cuda_device *d, struct err *e)
         return cuda_fail(e, status, "opening the card");
     snprintf(d->name, sizeof d->name, "%s", prop.name);
     d->multiprocessors = prop.multiProcessorCount;
+    d->capability = prop.major * 10 + prop.minor;
     d->l2_bytes = (size_t)prop.l2CacheSize;
     d->memory_bytes = (int64_t)prop.totalGlobalMem;
     if (prop.major < 8)

@@ -51,6 +51,21 @@ template <class T> __device__ __forceinline__ void load8(const T *from, float x[
         x[i] = to_float(u.each[i]);
 }
 
+/* Two at a time is one instruction. */
+template <class T> __device__ __forceinline__ unsigned pack2(float low, float high);
+template <> __device__ __forceinline__ unsigned pack2<__half>(float low, float high)
+{
+    __half2 two = __floats2half2_rn(low, high);
+
+    return *reinterpret_cast<unsigned *>(&two);
+}
+template <> __device__ __forceinline__ unsigned pack2<__nv_bfloat16>(float low, float high)
+{
+    __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
+
+    return *reinterpret_cast<unsigned *>(&two);
+}
+
 __device__ __forceinline__ void store8(float *to, const float x[8])
 {
     reinterpret_cast<float4 *>(to)[0] = make_float4(x[0], x[1], x[2], x[3]);
@@ -58,15 +73,58 @@ __device__ __forceinline__ void store8(float *to, const float x[8])
 }
 template <class T> __device__ __forceinline__ void store8(T *to, const float x[8])
 {
-    union {
-        uint4 words;
-        T each[8];
-    } u;
+    *reinterpret_cast<uint4 *>(to) = make_uint4(pack2<T>(x[0], x[1]), pack2<T>(x[2], x[3]),
+                                                pack2<T>(x[4], x[5]), pack2<T>(x[6], x[7]));
+}
+
+/* Eight elements as they lie in memory: for what is loaded long before it is used, as 16 bits
+ * take half the registers.  (Where a kernel writes in place, the compiler moves no load over a
+ * store: all loads have to stand first.) */
+template <class T> struct raw8 {
+    uint4 words[sizeof(T) / 2];
+};
+template <class T> __device__ __forceinline__ raw8<T> load_raw(const T *from)
+{
+    raw8<T> r;
 
 #pragma unroll
-    for (int i = 0; i < 8; i++)
-        u.each[i] = from_float<T>(x[i]);
-    *reinterpret_cast<uint4 *>(to) = u.words;
+    for (int i = 0; i < (int)(sizeof(T) / 2); i++)
+        r.words[i] = reinterpret_cast<const uint4 *>(from)[i];
+    return r;
+}
+template <class T> __device__ __forceinline__ void unpack_raw(const raw8<T> &r, float x[8])
+{
+    load8(reinterpret_cast<const T *>(&r), x);
+}
+template <class T> __device__ __forceinline__ raw8<T> pack_raw(const float x[8])
+{
+    raw8<T> r;
+
+    store8(reinterpret_cast<T *>(&r), x);
+    return r;
+}
+template <class T> __device__ __forceinline__ void store_raw(T *to, const raw8<T> &r)
+{
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(T) / 2); i++)
+        reinterpret_cast<uint4 *>(to)[i] = r.words[i];
+}
+
+/* 1 / x and 2^x within two units of the last place, for results that are rounded to 16 bits:
+ * one instruction each; what is too small for a normal number is zero. */
+__device__ __forceinline__ float fast_inverse(float x)
+{
+    float y;
+
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ float fast_exp2(float x)
+{
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 template <class T> __device__ __forceinline__ T warp_sum(T x)
@@ -111,14 +169,14 @@ __device__ __forceinline__ float block_most(float x)
     return warp_most(lane < warps ? parts[lane] : -INFINITY);
 }
 
-/* Philox4x32-10: the four words of rng_philox(key, hi, lo). */
-__device__ __forceinline__ uint4 philox(uint64_t key, uint64_t hi, uint64_t lo)
+template <int ROUNDS>
+__device__ __forceinline__ uint4 philox_rounds(uint64_t key, uint64_t hi, uint64_t lo)
 {
     uint4 c = make_uint4((unsigned)lo, (unsigned)(lo >> 32), (unsigned)hi, (unsigned)(hi >> 32));
     unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
 
 #pragma unroll
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         unsigned a_hi = __umulhi(0xD2511F53u, c.x), a_lo = 0xD2511F53u * c.x;
         unsigned b_hi = __umulhi(0xCD9E8D57u, c.z), b_lo = 0xCD9E8D57u * c.z;
 
@@ -129,13 +187,49 @@ __device__ __forceinline__ uint4 philox(uint64_t key, uint64_t hi, uint64_t lo)
     return c;
 }
 
-/* The words for elements 4i..4i+3 of a dropout in this step: kept when >= the limit of
- * rng_dropout_limit(rate). */
-__device__ __forceinline__ uint4 dropout_words(const struct step_facts *facts,
-                                               uint64_t stream,
-                                               uint64_t i)
+/* The four words of rng_philox(key, hi, lo). */
+__device__ __forceinline__ uint4 philox(uint64_t key, uint64_t hi, uint64_t lo)
 {
-    return philox(facts->seed ^ stream, (uint64_t)facts->pass << 48 | facts->number, i);
+    return philox_rounds<10>(key, hi, lo);
+}
+
+/* Of rng_dropout(key, hi, lo): for elements 8 lo .. 8 lo + 7. */
+__device__ __forceinline__ uint4 dropout_draw(uint64_t key, uint64_t hi, uint64_t lo)
+{
+    return philox_rounds<7>(key, hi, lo);
+}
+
+/* rng_dropout_half(): kept when >= the limit of rng_dropout_limit(rate). */
+__device__ __forceinline__ unsigned dropout_half(uint4 w, int i)
+{
+    unsigned word = i / 2 == 0 ? w.x : i / 2 == 1 ? w.y : i / 2 == 2 ? w.z : w.w;
+
+    return i % 2 ? word >> 16 : word & 0xFFFFu;
+}
+
+/* The words for elements first .. first + 7, wherever they begin. */
+__device__ __forceinline__ uint4 dropout_draw8(uint64_t key, uint64_t hi, uint64_t first)
+{
+    unsigned skip = (unsigned)(first & 7);
+    uint4 w = dropout_draw(key, hi, first / 8), n;
+
+    if (skip == 0)
+        return w;
+    n = dropout_draw(key, hi, first / 8 + 1);
+    if (skip & 4)
+        w = make_uint4(w.z, w.w, n.x, n.y), n = make_uint4(n.z, n.w, 0, 0);
+    if (skip & 2)
+        w = make_uint4(w.y, w.z, w.w, n.x), n.x = n.y;
+    if (skip & 1)
+        w = make_uint4(__funnelshift_r(w.x, w.y, 16), __funnelshift_r(w.y, w.z, 16),
+                       __funnelshift_r(w.z, w.w, 16), __funnelshift_r(w.w, n.x, 16));
+    return w;
+}
+
+/* A dropout's counter in this step. */
+__device__ __forceinline__ uint64_t dropout_hi(const struct step_facts *facts)
+{
+    return (uint64_t)facts->pass << 48 | facts->number;
 }
 
 /* Launchers pick the type: BY_ELEM(elem, T, kernel<T><<<...>>>(...)). */

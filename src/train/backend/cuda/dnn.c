@@ -413,19 +413,21 @@ static int propose(struct dnn_graph *g,
     return count;
 }
 
-/* The fallback list stands last: it is there for shapes that the first knows nothing of. */
 int dnn_configs(struct dnn_graph *g,
                 const struct dnn_rules *rules,
                 desc_t ret_configs[DNN_MOST_CONFIGS])
 {
-    int count = 0;
+    return g->graph ? propose(g, CUDNN_HEUR_MODE_A, rules, ret_configs, 0) : 0;
+}
 
-    if (!g->graph)
-        return 0;
-    count = propose(g, CUDNN_HEUR_MODE_A, rules, ret_configs, count);
-    if (count < DNN_MOST_CONFIGS / 2)
-        count = propose(g, CUDNN_HEUR_MODE_FALLBACK, rules, ret_configs, count);
-    return count;
+int dnn_more_configs(struct dnn_graph *g,
+                     const struct dnn_rules *rules,
+                     desc_t configs[DNN_MOST_CONFIGS],
+                     int count)
+{
+    if (!g->graph || count >= DNN_MOST_CONFIGS / 2)
+        return count;
+    return propose(g, CUDNN_HEUR_MODE_FALLBACK, rules, configs, count);
 }
 
 int dnn_kernel_make(struct dnn_graph *g,

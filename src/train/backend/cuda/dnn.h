@@ -121,6 +121,12 @@ int dnn_graph_done(struct dnn_graph *g, struct err *e);
 int dnn_configs(struct dnn_graph *g,
                 const struct dnn_rules *rules,
                 cudnnBackendDescriptor_t ret_configs[DNN_MOST_CONFIGS]);
+/* Behind `count` of them, when those are few: what cuDNN keeps for shapes that the first list
+ * knows nothing of.  Returns how many there are then. */
+int dnn_more_configs(struct dnn_graph *g,
+                     const struct dnn_rules *rules,
+                     cudnnBackendDescriptor_t configs[DNN_MOST_CONFIGS],
+                     int count);
 /* -1 when the engine does not take these shapes after all, or needs more than `most_bytes`. */
 int dnn_kernel_make(struct dnn_graph *g,
                     cudnnBackendDescriptor_t config,

@@ -236,11 +236,6 @@ void launch_reshape(const struct reshape_args *a, cudaStream_t stream)
     BY_ELEM(a->from_elem, T, reshape_from<T>(a, stream));
 }
 
-static __device__ __forceinline__ unsigned word_of(uint4 w, int i)
-{
-    return i == 0 ? w.x : i == 1 ? w.y : i == 2 ? w.z : w.w;
-}
-
 /* Logical index of an element: rows are N, or N H W with channels outside of H W. */
 static __device__ __forceinline__ uint64_t index_of(const struct dropout_args &a, int64_t row, int c)
 {
@@ -254,24 +249,22 @@ static __device__ __forceinline__ uint64_t index_of(const struct dropout_args &a
 static __device__ unsigned
 kept_bits(const struct dropout_args &a, const struct step_facts *facts, int64_t row, int first)
 {
+    uint64_t key = facts->seed ^ a.stream, hi = dropout_hi(facts);
     unsigned bits = 0;
 
-    if (a.plane == 0 && a.cols % 4 == 0) { /* two draws are all eight */
-        uint64_t at = index_of(a, row, first) / 4;
+    if (a.plane == 0) {
+        uint4 w = dropout_draw8(key, hi, index_of(a, row, first));
 
-        for (int half = 0; half < 2; half++) {
-            uint4 w = dropout_words(facts, a.stream, at + half);
-
-            for (int j = 0; j < 4; j++)
-                bits |= (unsigned)(word_of(w, j) >= a.limit) << (4 * half + j);
-        }
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            bits |= (unsigned)(dropout_half(w, j) >= a.limit) << j;
         return bits;
     }
     for (int j = 0; j < EACH && first + j < a.cols; j++) {
         uint64_t i = index_of(a, row, first + j);
-        uint4 w = dropout_words(facts, a.stream, i / 4);
+        uint4 w = dropout_draw(key, hi, i / 8);
 
-        bits |= (unsigned)(word_of(w, (int)(i % 4)) >= a.limit) << j;
+        bits |= (unsigned)(dropout_half(w, (int)(i % 8)) >= a.limit) << j;
     }
     return bits;
 }

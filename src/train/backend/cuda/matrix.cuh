@@ -100,6 +100,21 @@ template <int LEFT> __device__ __forceinline__ void copies_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 
+/* For the compiler: these registers are read and written here, so that nothing that reads or
+ * writes them goes past. */
+template <int N> __device__ __forceinline__ void hold(float c[N][4])
+{
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        asm volatile("" : "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])::"memory");
+}
+template <int N> __device__ __forceinline__ void hold(unsigned a[N][4])
+{
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        asm volatile("" : "+r"(a[j][0]), "+r"(a[j][1]), "+r"(a[j][2]), "+r"(a[j][3])::"memory");
+}
+
 __device__ __forceinline__ float two_to(float x)
 {
     float y;

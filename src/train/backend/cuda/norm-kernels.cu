@@ -10,6 +10,10 @@
  * beside the deviation costs no digits.  The passes that come second walk from the end: what
  * was read last may still be in L2.
  *
+ * Small layers are over in a few microseconds, of which one or two pass from the end of one
+ * kernel to the beginning of the next.  So the passes that come second may be sent to the card
+ * while the first still runs (shape.overlaps), and wait there.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/backend/cuda/norm-kernels.h"
 
@@ -41,6 +45,39 @@ geometry geometry_of(const norm_shape &s, int threads, int per_multiprocessor)
     blocks = blocks < 1 ? 1 : blocks > 65535 ? 65535 : blocks;
     g.blocks = (int)(blocks > most ? (most < 1 ? 1 : most) : blocks);
     return g;
+}
+
+/* In a pass that comes first: the next kernel may be sent. */
+__device__ __forceinline__ void let_next_come()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* In a pass that comes second: until all that the kernel before it wrote can be read. */
+__device__ __forceinline__ void wait_for_last()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
+
+/* Behind the kernel before it, which may still run. */
+template <class A>
+void launch_second(void (*kernel)(A), dim3 grid, dim3 block, cudaStream_t stream, const A &args)
+{
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute early = {};
+
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = args.shape.overlaps ? 1 : 0;
+    (void)cudaLaunchKernelEx(&config, kernel, args);
 }
 
 /* Eight elements as they lie. */
@@ -182,6 +219,7 @@ template <class T> __global__ void __launch_bounds__(SUM_THREADS) statistics(nor
     int64_t step = (int64_t)gridDim.y * blockDim.y, rows = is_mine ? f.shape.rows : 0;
     float pivot[8] = {}, sum[8] = {}, square[8] = {};
 
+    let_next_come();
     x += vector * 8;
     if (is_mine)
         load8(x, pivot);
@@ -262,6 +300,7 @@ __global__ void __launch_bounds__(EACH_THREADS, ADD == ADD_NORM ? 2 : EACH_BLOCK
     T *y = static_cast<T *>(f.y) + vector * 8;
     float scale[8], mean[8], beta[8], scale2[8], mean2[8], beta2[8];
 
+    wait_for_last();
     if (vector * 8 >= pitch)
         return;
     load8(f.line + vector * 8, scale);
@@ -349,6 +388,7 @@ __global__ void __launch_bounds__(SUM_THREADS) sums(norm_backward b)
     T *dadd = static_cast<T *>(b.dadd) + (b.dadd ? vector * 8 : 0);
     float scale[8] = {}, mean[8] = {}, beta[8] = {}, sum[8] = {}, dot[8] = {};
 
+    let_next_come();
     if (is_mine) {
         load8(b.line + pitch + vector * 8, mean);
         if (MASK == NORM_MASK_AGAIN) {
@@ -412,6 +452,7 @@ __global__ void __launch_bounds__(EACH_THREADS, sizeof(T) == 2 ? EACH_BLOCKS : 2
     T *dx = static_cast<T *>(b.dx) + vector * 8;
     float scale[8], mean[8], beta[8] = {}, by_x[8], rest[8];
 
+    wait_for_last();
     if (vector * 8 >= pitch)
         return;
     load8(b.grad_line + vector * 8, by_x);
@@ -509,11 +550,11 @@ template <class T> void launch_grad(const norm_backward &b, cudaStream_t stream)
     dim3 grid(g.groups, g.blocks), block(g.across, g.down);
 
     if (b.mask == NORM_MASK_AGAIN && !b.dadd)
-        grad<T, NORM_MASK_AGAIN><<<grid, block, 0, stream>>>(b);
+        launch_second(grad<T, NORM_MASK_AGAIN>, grid, block, stream, b);
     else if (b.mask == NORM_MASK_BITS && !b.dadd)
-        grad<T, NORM_MASK_BITS><<<grid, block, 0, stream>>>(b);
+        launch_second(grad<T, NORM_MASK_BITS>, grid, block, stream, b);
     else
-        grad<T, NORM_MASK_NONE><<<grid, block, 0, stream>>>(b);
+        launch_second(grad<T, NORM_MASK_NONE>, grid, block, stream, b);
 }
 
 } // namespace
@@ -552,11 +593,11 @@ void norm_apply(const norm_forward *f, cudaStream_t stream)
     dim3 grid(g.groups, g.blocks), block(g.across, g.down);
 
     if (f->add_line)
-        BY_ELEM(f->shape.elem, T, apply<T, ADD_NORM><<<grid, block, 0, stream>>>(*f));
+        BY_ELEM(f->shape.elem, T, launch_second(apply<T, ADD_NORM>, grid, block, stream, *f));
     else if (f->add)
-        BY_ELEM(f->shape.elem, T, apply<T, ADD_PLAIN><<<grid, block, 0, stream>>>(*f));
+        BY_ELEM(f->shape.elem, T, launch_second(apply<T, ADD_PLAIN>, grid, block, stream, *f));
     else
-        BY_ELEM(f->shape.elem, T, apply<T, ADD_NONE><<<grid, block, 0, stream>>>(*f));
+        BY_ELEM(f->shape.elem, T, launch_second(apply<T, ADD_NONE>, grid, block, stream, *f));
 }
 
 void norm_sums(const norm_backward *b, cudaStream_t stream)

@@ -22,6 +22,7 @@ struct norm_shape {
     int64_t rows;
     int channels, pitch;
     int multiprocessors;
+    bool overlaps; /* the card can take a kernel while the one before it runs (Hopper) */
 };
 
 /* What the two-stage sums need: floats of scratch, and counters. */

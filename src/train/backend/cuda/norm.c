@@ -58,7 +58,8 @@ static struct norm_shape shape_of(const struct cuda_plan *p, const struct place 
                                .rows = x->rows,
                                .channels = (int)x->cols,
                                .pitch = (int)x->pitch,
-                               .multiprocessors = p->device->multiprocessors};
+                               .multiprocessors = p->device->multiprocessors,
+                               .overlaps = p->device->capability >= 90};
 }
 
 static void settle_forward(struct bn_work *w)
@@ -152,8 +153,7 @@ static int plan_statistics(struct cuda_plan *p, int n, struct bn_work *w, struct
     return 0;
 }
 
-/* The one op that reads t, or -1. */
-static int sole_reader(const struct graph *graph, int t)
+int sole_reader(const struct graph *graph, int t)
 {
     int reader = -1;
 
@@ -254,35 +254,52 @@ run_bn_grad(struct cuda_plan *p, const struct action *a, cudaStream_t stream, st
     return launched(e, "a batch norm's gradient");
 }
 
+int relu_behind(const struct cuda_plan *p, int t, int y)
+{
+    const struct graph *graph = p->head.graph;
+    int reader = t < 0 || p->options.keeps_all ? -1 : sole_reader(graph, t);
+
+    if (reader < 0 || graph->ops[reader].kind != OP_RELU_GRAD ||
+        graph->ops[reader].in[0] != t || graph->ops[reader].in[1] != y ||
+        tensor_of(p, t)->role != ROLE_ACTIVATION)
+        return -1;
+    return reader;
+}
+
+/* Can op n add up the two parts of the gradient that comes in? */
+static bool can_join(const struct graph *graph, int n)
+{
+    if (n < 0)
+        return false;
+    return graph->ops[n].kind == OP_MAX_POOL_GRAD ||
+           (graph->ops[n].kind == OP_BN_GRAD && out_of(&graph->ops[n], 3) >= 0);
+}
+
 void join_sum(struct cuda_plan *p, int t)
 {
     const struct graph *graph = p->head.graph;
     int sum = t < 0 || p->options.keeps_all ? -1 : sole_reader(graph, t);
-    int norm;
+    int reader;
 
     if (sum < 0 || p->is_done[sum] || graph->ops[sum].kind != OP_SUM ||
         graph->ops[sum].in_count != 2 || tensor_of(p, t)->role != ROLE_ACTIVATION)
         return;
-    norm = sole_reader(graph, graph->ops[sum].out[0]);
-    if (norm < 0 || graph->ops[norm].kind != OP_BN_GRAD || out_of(&graph->ops[norm], 3) < 0)
+    reader = sole_reader(graph, graph->ops[sum].out[0]);
+    if (!can_join(graph, reader))
         return;
     p->is_done[sum] = true;
     for (int i = 0; i < 2; i++)
-        if (p->last_read[graph->ops[sum].in[i]] < norm)
-            p->last_read[graph->ops[sum].in[i]] = norm;
+        if (p->last_read[graph->ops[sum].in[i]] < reader)
+            p->last_read[graph->ops[sum].in[i]] = reader;
 }
 
-/* The gradient that comes in: one tensor, or the two of a SUM that is done here. */
-static void take_dy(struct cuda_plan *p, int n, struct bn_grad_work *w, int ret_over[2])
+void parts_of_sum(const struct cuda_plan *p, int t, int ret_parts[2])
 {
-    const struct op *op = &p->head.graph->ops[n];
-    int sum = tensor_of(p, op->in[0])->producer;
+    int sum = tensor_of(p, t)->producer;
     bool is_joined = sum >= 0 && p->is_done[sum] && p->head.graph->ops[sum].kind == OP_SUM;
 
-    ret_over[0] = is_joined ? p->head.graph->ops[sum].in[0] : op->in[0];
-    ret_over[1] = is_joined ? p->head.graph->ops[sum].in[1] : -1;
-    w->dy = touch(p, ret_over[0], n);
-    w->dy2 = touch(p, ret_over[1], n);
+    ret_parts[0] = is_joined ? p->head.graph->ops[sum].in[0] : t;
+    ret_parts[1] = is_joined ? p->head.graph->ops[sum].in[1] : -1;
 }
 
 static enum norm_mask mask_of(const struct op *op, const struct bn_kept *kept)
@@ -320,7 +337,9 @@ int plan_bn_grad(struct cuda_plan *p, int n, struct err *e)
     if (!kept)
         return err_set(e, ERR_INTERNAL, "batch norm \"%s\" kept nothing", op->name);
     w->x = touch(p, op->in[1], n);
-    take_dy(p, n, w, over);
+    parts_of_sum(p, op->in[0], over);
+    w->dy = touch(p, over[0], n);
+    w->dy2 = touch(p, over[1], n);
     w->inv_std = touch(p, op->in[4], n);
     w->line = kept->line;
     touch_place(p, w->line, n);

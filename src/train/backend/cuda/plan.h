@@ -72,6 +72,7 @@ struct cuda_device {
     int card;
     double memory_cap;
     int multiprocessors;
+    int capability; /* 90: Hopper */
     size_t l2_bytes;
     cudaStream_t stream;  /* compute */
     cudaStream_t copying; /* host to card */

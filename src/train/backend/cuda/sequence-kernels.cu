@@ -16,9 +16,8 @@ static int64_t blocks_for(int64_t count, int64_t each)
 template <class T> struct erf_of {
     static __device__ __forceinline__ float plus_one(float x, float *ret_exp)
     {
-        float z = fabsf(x) * 0.70710678f;
-        float t = __fdividef(1.0f, fmaf(0.3275911f, z, 1.0f));
-        float e = exp2f(-1.44269504f * z * z);
+        float t = fast_inverse(fmaf(0.23164189f, fabsf(x), 1.0f)); /* 0.3275911 / sqrt(2) */
+        float e = fast_exp2(-0.72134752f * x * x);
         float s = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t,
                             -0.284496736f),
                        t, 0.254829592f) *
@@ -159,30 +158,45 @@ void seq_column_parts(cudaStream_t stream,
                                                        blocks_for(rows, splits))));
 }
 
+/* Four blocks on a multiprocessor: seq_splits() makes two whole rounds of that. */
 template <class T>
-__global__ void __launch_bounds__(256) gelu_grad_parts(
+__global__ void __launch_bounds__(256, 4) gelu_grad_parts(
     const T *dy, const T *pre, T *dx, int64_t rows, int64_t pitch, float *parts, int64_t run)
 {
     int64_t column = (int64_t)blockIdx.x * SUM_COLUMNS + threadIdx.x % 32 * 8;
     int64_t first = (int64_t)blockIdx.y * run + threadIdx.x / 32;
     int64_t end = min((int64_t)(blockIdx.y + 1) * run, rows);
+    constexpr int ahead = 8 / sizeof(T); /* rows that are asked for at a time */
+    const int64_t apart = SUM_WARPS * pitch;
     bool is_in = column < pitch;
     float sum[8] = {0};
 
-    if (is_in)
-#pragma unroll 2
-        for (int64_t r = first; r < end; r += SUM_WARPS) {
+    for (int64_t r = first; is_in && r < end; r += ahead * SUM_WARPS) {
+        const int64_t at = r * pitch + column;
+        raw8<T> raw_dy[ahead], raw_pre[ahead];
+
+#pragma unroll
+        for (int j = 0; j < ahead; j++)
+            if (r + j * SUM_WARPS < end) {
+                raw_dy[j] = load_raw(dy + at + j * apart);
+                raw_pre[j] = load_raw(pre + at + j * apart);
+            }
+#pragma unroll
+        for (int j = 0; j < ahead; j++) {
             float g[8], x[8];
 
-            load8(dy + r * pitch + column, g);
-            load8(pre + r * pitch + column, x);
+            if (r + j * SUM_WARPS >= end)
+                break;
+            unpack_raw(raw_dy[j], g);
+            unpack_raw(raw_pre[j], x);
 #pragma unroll
             for (int k = 0; k < 8; k++) {
                 g[k] *= gelu_slope<T>(x[k]);
                 sum[k] += g[k];
             }
-            store8(dx + r * pitch + column, g);
+            store8(dx + at + j * apart, g);
         }
+    }
     finish_parts(sum, parts + (int64_t)blockIdx.y * pitch, column, is_in);
 }
 

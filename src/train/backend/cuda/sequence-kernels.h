@@ -86,7 +86,7 @@ struct seq_norm_grad {
     float *parts;               /* (3, splits, pitch): dgamma, dbeta, columns of `dropped` */
     int splits;
 };
-int seq_norm_splits(int64_t rows, int64_t pitch, int multiprocessors);
+int seq_norm_splits(enum elem elem, int64_t rows, int64_t pitch, int multiprocessors);
 void seq_norm_grad(cudaStream_t stream, enum elem elem, const struct seq_norm_grad *args);
 
 struct seq_embed {

@@ -231,7 +231,7 @@ int plan_layernorm_grad(struct cuda_plan *p, int n, struct err *e)
     w->dx = put_over(p, op->out[0], op->in[0], n);
     w->dgamma = put(p, w->dgamma_tensor = op->out[1], n);
     w->dbeta = put(p, w->dbeta_tensor = op->out[2], n);
-    w->splits = seq_norm_splits(w->dx->rows, w->dx->pitch, p->device->multiprocessors);
+    w->splits = seq_norm_splits(p->elem, w->dx->rows, w->dx->pitch, p->device->multiprocessors);
     w->parts = scratch(p, ELEM_F32, 3 * (int64_t)w->splits * w->dx->pitch, n);
     join_dropout_grad(p, n, w);
     return 0;

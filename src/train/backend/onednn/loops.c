@@ -8,7 +8,6 @@
 
 #include "train/backend/onednn/attention-loops.h"
 #include "train/backend/onednn/vec.h"
-#include "train/num/rng.h"
 
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -73,10 +72,15 @@ loop_add_three(float *to, const float *a, const float *b, const float *c, int64_
         to[i] = a[i] + b[i] + c[i];
 }
 
-/* --- dropout: Philox of sixteen counters side by side (rng.c has it for one) ----------------
+/* --- dropout: rng_dropout() of sixteen counters side by side ---------------------------------
  */
 
+enum {
+    DRAWN = 8 * WIDE, /* elements that sixteen counters are for */
+};
+
 typedef uint64_t longs __attribute__((vector_size(64)));
+typedef uint16_t shorts __attribute__((vector_size(32), aligned(2), may_alias));
 
 /* Products of the lower halves of eight longs. */
 INLINE longs times(longs a, uint32_t by)
@@ -127,14 +131,14 @@ INLINE void philox(const struct keep *k, uint64_t group, struct counters *s)
     s->c[1] = (uint32_t)(group >> 32) - (words)(s->c[0] < lanes); /* carried */
     s->c[2] = none + (uint32_t)k->hi;
     s->c[3] = none + (uint32_t)(k->hi >> 32);
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < 7; round++) {
         philox_round(s, k0, k1);
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
 }
 
-/* Words 0..3 of all counters to words 0..63 as elements count them. */
+/* Words 0..3 of all counters to words 0..63 as counters count them. */
 INLINE void in_order(const struct counters *s, words to[4])
 {
     words a = __builtin_shufflevector(s->c[0], s->c[1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9,
@@ -156,31 +160,37 @@ INLINE void in_order(const struct counters *s, words to[4])
                                     30, 31);
 }
 
-static float keep_one(const struct keep *k, uint64_t element)
+/* The factors of the DRAWN elements from counter `group` on. */
+INLINE void keep_drawn(const struct keep *k, uint64_t group, float to[DRAWN])
 {
-    uint32_t four[4];
+    struct counters s;
+    words drawn[4]; /* in memory the lower half of a word is first, as elements go */
 
-    rng_philox(k->key, k->hi, element / 4, four);
-    return four[element % 4] >= k->limit ? k->scale : 0;
+    philox(k, group, &s);
+    in_order(&s, drawn);
+    for (int i = 0; i < DRAWN; i += WIDE) {
+        words half =
+            __builtin_convertvector(*(const shorts *)((const uint16_t *)drawn + i), words);
+
+        store(to + i, only_where(splat(k->scale), (bits)(half >= k->limit)));
+    }
 }
 
+/* Elements before the first and behind the last are drawn too where a counter has them. */
 void FOR_ISA(loop_keep)(const struct keep *k, uint64_t first, int64_t count, float *to)
 {
-    int64_t i = 0;
+    for (int64_t i = -(int64_t)(first % 8); i < count; i += DRAWN) {
+        uint64_t group = (first + (uint64_t)i) / 8;
+        int64_t skip = i < 0 ? -i : 0, end = count - i < DRAWN ? count - i : DRAWN;
+        float room[DRAWN];
 
-    for (; i < count && (first + (uint64_t)i) % 4; i++)
-        to[i] = keep_one(k, first + (uint64_t)i);
-    for (; i + 4 * WIDE <= count; i += 4 * WIDE) {
-        struct counters s;
-        words drawn[4];
-
-        philox(k, (first + (uint64_t)i) / 4, &s);
-        in_order(&s, drawn);
-        for (int w = 0; w < 4; w++)
-            store(to + i + w * WIDE, only_where(splat(k->scale), (bits)(drawn[w] >= k->limit)));
+        if (skip == 0 && end == DRAWN) {
+            keep_drawn(k, group, to + i);
+            continue;
+        }
+        keep_drawn(k, group, room);
+        memcpy(to + i + skip, room + skip, (size_t)(end - skip) * sizeof *to);
     }
-    for (; i < count; i++)
-        to[i] = keep_one(k, first + (uint64_t)i);
 }
 
 /* --- rows ----------------------------------------------------------------------------------

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What dropout multiplies elements with: 0, or `scale` where the element's word (rng.h) is at
- * least the limit. */
+/* What dropout multiplies elements with: 0, or `scale` where the element's half of a word
+ * (rng.h) is at least the limit. */
 struct keep {
     uint64_t key, hi; /* seed ^ stream; pass and step */
     uint32_t limit;

@@ -90,9 +90,9 @@ bool ref_keeps(const struct ref_step *step, uint64_t stream, float rate, uint64_
 {
     uint32_t words[4];
 
-    rng_philox(step->seed ^ stream, (uint64_t)step->pass << 48 | step->number, element / 4,
-               words);
-    return words[element % 4] >= rng_dropout_limit(rate);
+    rng_dropout(step->seed ^ stream, (uint64_t)step->pass << 48 | step->number, element / 8,
+                words);
+    return rng_dropout_half(words, element) >= rng_dropout_limit(rate);
 }
 
 static void drop(const struct ref_args *a, const float *add)

@@ -149,16 +149,43 @@ static void case_conv_image(struct graph *g)
     int x = graph_image(g, images, scale, shift);
     finish(g, conv_of(g, "conv", x, 16, win(7, 7, 2, 3, 3, 3, 3), 1, false));
 }
+static int bn_of(struct graph *g, const char *name, int x)
+{
+    return graph_bn(g, name, x, 1e-3f, 0.9f, true, 1.5f);
+}
+/* How residual nets begin: the pool's gradient is a sum. */
+static void case_stem_wide(struct graph *g)
+{
+    struct window pool = win(3, 3, 2, 1, 1, 1, 1), one = win(1, 1, 1, 0, 0, 0, 0);
+    struct window w = win(7, 7, 2, 3, 3, 3, 3);
+    labels(g);
+    int x = picture(g, "x", 3, 11, 37);
+    x = graph_conv(g, "conv1", x, 64, &w, 1, (struct init){INIT_NORMAL, 0.05f}, false);
+    x = bn_of(g, "bn", x);
+    x = graph_max_pool(g, graph_act(g, x, ACT_RELU), &pool);
+    x = graph_add(g, conv_of(g, "conv2", x, 8, one, 1, false),
+                  conv_of(g, "conv3", x, 8, one, 1, false));
+    finish(g, graph_global_pool(g, x));
+}
+/* How plain nets go on: gradients of relus behind those of convolutions and of pools. */
+static void case_stem_plain(struct graph *g)
+{
+    struct window two = win(2, 2, 2, 0, 0, 0, 0), three = win(3, 3, 2, 1, 0, 0, 1);
+    struct window w = win(3, 3, 1, 1, 1, 1, 1);
+    labels(g);
+    int x = picture(g, "x", 3, 5, 35);
+    x = graph_act(g, conv_of(g, "conv1", x, 64, w, 1, true), ACT_RELU);
+    x = graph_act(g, conv_of(g, "conv2", x, 16, w, 1, true), ACT_RELU);
+    x = graph_max_pool(g, x, &two);
+    x = graph_act(g, conv_of(g, "conv3", x, 16, w, 1, true), ACT_RELU);
+    finish(g, graph_max_pool(g, x, &three));
+}
 static void case_image_bytes(struct graph *g)
 {
     static const float scale[4] = {1 / 255.0f, 1 / 255.0f, 1, 1}, shift[4] = {-0.5f, 0, 0, 0};
     labels(g);
     int images = graph_input(g, "images", DTYPE_U8, 4, (const int64_t[]){CASE_ROWS, 6, 5, 2});
     finish(g, graph_image(g, images, scale, shift));
-}
-static int bn_of(struct graph *g, const char *name, int x)
-{
-    return graph_bn(g, name, x, 1e-3f, 0.9f, true, 1.5f);
 }
 static void case_bn(struct graph *g)
 {
@@ -394,6 +421,9 @@ static const struct graph_case graph_cases[] = {
     {"conv, relu apart", case_conv_relu, 0, true, "relu"},
     {"conv, relu fused", case_conv_relu, CASE_FUSED, true, "relu_grad"},
     {"conv of an image", case_conv_image, 0, false, "image"},
+    {"stem, 7x7 with stride", case_stem_wide, CASE_FUSED, true, "max_pool_grad"},
+    {"stem, 3x3, relus and pools", case_stem_plain, CASE_FUSED, true, "relu_grad"},
+    {"stem, relus apart", case_stem_plain, 0, true, "relu_grad"},
     {"image of bytes", case_image_bytes, 0, false, "image"},
     {"bn", case_bn, 0, false, "bn_grad"},
     {"bn, relu, odd channels", case_bn_odd_channels, CASE_FUSED, true, NULL},

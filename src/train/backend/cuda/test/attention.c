@@ -8,12 +8,15 @@ struct shape {
     int64_t length;
     int64_t heads, width; /* of a head */
     float dropout;
+    bool is_full; /* all keys are looked at */
 };
 
-/* Two tiles of keys in one block, one tile, three of them in blocks of 64 rows, wide heads. */
+/* One tile of keys and several, tiles that nobody looks at, narrow and wide heads. */
 static const struct shape shapes[] = {
-    {128, 2, 64, 0.1f}, {128, 2, 64, 0},  {64, 3, 32, 0.2f},
-    {192, 1, 64, 0.1f}, {128, 1, 128, 0},
+    {64, 2, 64, 0, true},      {128, 2, 64, 0.1f, true},  {256, 2, 64, 0.1f, true},
+    {256, 1, 64, 0, true},     {128, 2, 64, 0.1f, false}, {128, 2, 64, 0, false},
+    {192, 1, 64, 0.1f, false}, {64, 3, 32, 0.2f, false},  {128, 1, 32, 0, true},
+    {128, 1, 128, 0, false},   {192, 1, 128, 0.1f, true},
 };
 static const struct {
     enum precision precision;
@@ -73,7 +76,8 @@ static void fill(const struct graph *g, const struct shape *s, struct case_data 
         return;
     }
     for (int64_t i = 0; i < CASE_ROWS * s->length; i++)
-        mask[i] = i % s->length < s->length / 2 + 17 * (i / s->length) && i % 7 != 3;
+        mask[i] =
+            s->is_full || (i % s->length < s->length / 2 + 17 * (i / s->length) && i % 7 != 3);
     for (int32_t i = 0; i < CASE_ROWS; i++)
         rows[i] = CASE_ROWS - 1 - i;
 }
@@ -103,8 +107,8 @@ static void run_shape(const struct shape *s, enum precision precision, double mo
     fill(ref.graph, s, &data);
     side_run(&ref, &data, step);
     side_run(&card, &data, step);
-    printf("%s, length %d, heads of %d, dropout %g\n", precision_name(precision),
-           (int)s->length, (int)s->width, (double)s->dropout);
+    printf("%s, length %d, heads of %d, dropout %g%s\n", precision_name(precision),
+           (int)s->length, (int)s->width, (double)s->dropout, s->is_full ? "" : ", masked");
     compare(&ref, &card, most);
     case_empty(&data);
     side_end(&card);
