@@ -1,14 +1,14 @@
 /* attention-kernels.h - softmax(q k' scale) v for each head, and its gradient.
  *
  * The fast kernels are for 16-bit types, heads of 32, 64 or 128 and sequences of a multiple of
- * 64: tensor cores, a tile of the T T matrix at a time, never all of it; tiles whose keys are all
- * masked are passed over.  What dropout keeps is
- * drawn in the forward pass and kept as bits (one for each element of N A T T, in order), so
- * that the gradient need not draw it twice more.  The plain kernels do everything, slowly.
+ * 64: tensor cores, a tile of the T T matrix at a time, never all of it; tiles whose keys are
+ * all masked are passed over.  What dropout keeps is drawn in the forward pass and kept as bits
+ * (one for each element of N A T T, in order), so that the gradient need not draw it twice
+ * more.  The plain kernels do everything, slowly.
  *
  * The gradient needs no atomics: one kernel has rows of q and goes over the keys, and writes dq
- * and, for each row, delta = dy . y and the exponent of its sum; the other has rows of k and goes
- * over the queries, and writes dk and dv.
+ * and, for each row, delta = dy . y and the exponent of its sum; the other has rows of k and
+ * goes over the queries, and writes dk and dv.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_BACKEND_CUDA_ATTENTION_KERNELS_H

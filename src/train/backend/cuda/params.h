@@ -55,7 +55,8 @@ struct params {
 int params_new(struct cuda_plan *p, struct err *e);
 /* Memory, and the addresses of params, gradients and states in p->places. */
 int params_lay_out(struct cuda_plan *p, struct err *e);
-/* Small numbers everywhere, for measurements and the first run: quickly made, and never zero. */
+/* Small numbers everywhere, for measurements and the first run: quickly made, and never zero.
+ */
 int params_fill(struct cuda_plan *p, struct err *e);
 /* Initial values of params and states into masters, slots, states and copies; gradients and
  * padding are zero then. */

@@ -29,9 +29,9 @@ void tune_free(struct tune *tune);
 
 /* A choice of `count` candidates for `key`: remembered, or measured by running each between
  * events after a warm-up; ties go to the first.  Candidates are measured in turns and each
- * counts by its best time.  With one candidate it is that one, unmeasured; where steps are to be
- * repeatable it is the first that runs, since the next measurement may find another, with other
- * bits.  ERR_METHOD when none runs.  Only from a tune_fn (plan.h). */
+ * counts by its best time.  With one candidate it is that one, unmeasured; where steps are to
+ * be repeatable it is the first that runs, since the next measurement may find another, with
+ * other bits.  ERR_METHOD when none runs.  Only from a tune_fn (plan.h). */
 int tune_choose(struct cuda_plan *p,
                 const char *key,
                 int count,
