@@ -46,12 +46,10 @@ shape_error(const char *code, const char *message, const char *node, const char 
 /* All nodes and file servers of a yard are on the one network that it makes for them. */
 static json_t *shape_subnet(const struct resource *r)
 {
-    const char *providers = strstr(r->arm_id, "/providers/");
-
     return json_pack("{s:o}", "id",
                      json_sprintf("%.*s/providers/Microsoft.Network/virtualNetworks/yard/"
                                   "subnets/nodes",
-                                  (int)(providers - r->arm_id), r->arm_id));
+                                  (int)resource_group_span(r->arm_id), r->arm_id));
 }
 
 /* --- clusters --- */

@@ -17,10 +17,7 @@ void call_put_spec(struct call *call, enum resource_kind kind, const struct batc
 
 const char *call_group_key(struct call *call, const char *arm_id)
 {
-    const char *providers = strcasestr(arm_id, "/providers/");
-    size_t len = providers ? (size_t)(providers - arm_id) : strlen(arm_id);
-
-    return resource_key(call->arena, arena_strndup(call->arena, arm_id, len));
+    return resource_group_key(call->arena, arm_id);
 }
 
 /* Members of mountVolumes, by kind. */

@@ -21,15 +21,10 @@ static const char *name_of(int64_t job_id, void *context)
 {
     struct why *why = context;
     autoptr(resource) job = NULL;
-    const char *providers;
 
     if (store_find_resource_by_id(why->reader.db, job_id, &job, NULL) < 0 || !job)
         return "a job that is gone";
-    providers = strstr(job->arm_id, "/providers/");
-    if (!access_sees(
-            why->scope,
-            resource_key(why->arena, arena_strndup(why->arena, job->arm_id,
-                                                   (size_t)(providers - job->arm_id)))))
+    if (!access_sees(why->scope, resource_group_key(why->arena, job->arm_id)))
         return "a job of another group";
     return arena_strdup(why->arena, job->name);
 }

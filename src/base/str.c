@@ -135,7 +135,8 @@ char *str_lower(const char *s)
     char *lower = xstrdup(s);
 
     for (char *p = lower; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
+        if (*p >= 'A' && *p <= 'Z') /* tolower() would ask the locale */
+            *p = (char)(*p + ('a' - 'A'));
     return lower;
 }
 

@@ -179,7 +179,7 @@ static int apply_terminate(struct control_change *change, struct db *db, struct 
     change->starts_operation = true;
     if (store_end_job(db, change->resource->id, e) < 0)
         return -1;
-    return store_put_operation(db, o, control_group_key(change->arena, o->target), e);
+    return store_put_operation(db, o, resource_group_key(change->arena, o->target), e);
 }
 
 void control_terminate_job(struct control *control,

@@ -53,9 +53,6 @@ int control_check_standing(struct db *db,
                            int64_t now_ms,
                            struct err *e);
 
-/* The key of the group that an id belongs to; in the arena. */
-char *control_group_key(struct arena *arena, const char *arm_id);
-
 /* Let the data of an earlier account of that name go. */
 int control_begin_empty(struct control_change *change,
                         struct db *db,

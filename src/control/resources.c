@@ -132,14 +132,6 @@ static int find_parent(struct control_change *change,
     return 0;
 }
 
-char *control_group_key(struct arena *arena, const char *arm_id)
-{
-    const char *providers = strstr(arm_id, "/providers/");
-    size_t span = providers ? (size_t)(providers - arm_id) : strlen(arm_id);
-
-    return resource_key(arena, arena_strndup(arena, arm_id, span));
-}
-
 static int check_account_name(const struct control_put *put, struct db *db, struct err *e)
 {
     autoptr(resource) taken = NULL;
@@ -296,7 +288,7 @@ void control_put_resource(struct control *control,
     kept->arm_id = resource_child_id(change->arena, put->kind, put->parent_id, put->name);
     kept->key = resource_key(change->arena, kept->arm_id);
     kept->parent_key = resource_key(change->arena, put->parent_id);
-    kept->group_key = control_group_key(change->arena, kept->arm_id);
+    kept->group_key = resource_group_key(change->arena, kept->arm_id);
     change->request = kept;
     change->apply = apply_put;
     change->is_repeatable = true;
@@ -325,7 +317,7 @@ static int start_deleting(struct control_change *change, struct db *db, struct e
     change->starts_operation = true;
     if (store_put_resource(db, r, NULL, e) < 0)
         return -1;
-    return store_put_operation(db, o, control_group_key(change->arena, r->arm_id), e);
+    return store_put_operation(db, o, resource_group_key(change->arena, r->arm_id), e);
 }
 
 static int apply_delete(struct control_change *change, struct db *db, struct err *e)

@@ -215,15 +215,37 @@ char *resource_name_above(struct arena *arena, const char *arm_id, size_t levels
                          levels == 0 ? end - start : 0);
 }
 
-char *resource_group_part(struct arena *arena, const char *arm_id)
+static bool is_in_group(const char *arm_id)
 {
     size_t len;
     const char *word = segment(arm_id, 2, &len);
 
-    if (len != strlen("resourceGroups") || strncasecmp(word, "resourceGroups", len) != 0)
-        return arena_strdup(arena, "");
-    word = segment(arm_id, 3, &len);
-    return arena_strndup(arena, word, len);
+    return len == strlen("resourceGroups") && strncasecmp(word, "resourceGroups", len) == 0;
+}
+
+char *resource_group_part(struct arena *arena, const char *arm_id)
+{
+    size_t len;
+    const char *word = segment(arm_id, 3, &len);
+
+    return arena_strndup(arena, word, is_in_group(arm_id) ? len : 0);
+}
+
+/* By segments: a group may be called "providers". */
+size_t resource_group_span(const char *arm_id)
+{
+    const char *providers = strcasestr(arm_id, "/providers/");
+    size_t len;
+    const char *word = segment(arm_id, 3, &len);
+
+    if (is_in_group(arm_id))
+        return (size_t)(word - arm_id) + len;
+    return providers ? (size_t)(providers - arm_id) : strlen(arm_id);
+}
+
+char *resource_group_key(struct arena *arena, const char *arm_id)
+{
+    return resource_key(arena, arena_strndup(arena, arm_id, resource_group_span(arm_id)));
 }
 
 int resource_not_found(struct err *e, enum resource_kind kind, const char *name)

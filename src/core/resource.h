@@ -103,6 +103,12 @@ char *resource_output_segment(struct arena *arena, const char *arm_id, const cha
 char *resource_name_above(struct arena *arena, const char *arm_id, size_t levels);
 /* The group part of an id or key, "" when it has none; in the arena. */
 char *resource_group_part(struct arena *arena, const char *arm_id);
+/* How much of an id is that of the group it lies in; of others, what stands before the
+ * provider.
+ */
+size_t resource_group_span(const char *arm_id);
+/* That part's key. */
+char *resource_group_key(struct arena *arena, const char *arm_id);
 
 /* Set "the specified workspace x is not found" with the kind's own code.  Returns -1. */
 int resource_not_found(struct err *e, enum resource_kind kind, const char *name);

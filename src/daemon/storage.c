@@ -155,14 +155,11 @@ static int check_access(struct storage *s,
     autoptr(resource) found = NULL;
     autoptr(arena) arena = arena_new();
     auto_reader reader = {0};
-    const char *providers;
     char *group_key;
 
     if (find_account(s, &reader, account, &found, e) < 0)
         return -1;
-    providers = strstr(found->arm_id, "/providers/");
-    group_key = resource_key(
-        arena, arena_strndup(arena, found->arm_id, (size_t)(providers - found->arm_id)));
+    group_key = resource_group_key(arena, found->arm_id);
     if (access_allows(who->role, who->scope, write ? ACCESS_WRITE : ACCESS_READ, group_key))
         return 0;
     return err_set(e, ERR_FORBIDDEN, "the token \"%s\" may not %s the data of %s", who->name,

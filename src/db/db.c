@@ -315,3 +315,17 @@ int db_check(struct db *db, struct err *e)
         return err_set(e, ERR_INTERNAL, "the database is damaged: %s", db_text(&q, 0));
     return 0;
 }
+
+int db_check_references(struct db *db, struct err *e)
+{
+    auto_query q;
+    int rows;
+
+    if (db_select(db, &q, e, "PRAGMA foreign_key_check", "") < 0)
+        return -1;
+    rows = db_next(&q, e);
+    if (rows > 0)
+        return err_set(e, ERR_INTERNAL, "a row of the table %s refers to one that is not there",
+                       db_text(&q, 0));
+    return rows;
+}

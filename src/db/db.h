@@ -61,6 +61,8 @@ void db_query_done(struct db_query *q);
 int db_copy_to(struct db *db, const char *path, struct err *e);
 /* PRAGMA integrity_check; the error carries its first finding. */
 int db_check(struct db *db, struct err *e);
+/* No row refers to one that is not there. */
+int db_check_references(struct db *db, struct err *e);
 
 struct db_migration {
     int number; /* 1, 2, 3, ... without gaps */

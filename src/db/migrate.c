@@ -20,27 +20,13 @@ static int read_version(struct db *db, int *ret_version, struct err *e)
     return 0;
 }
 
-static int check_references(struct db *db, struct err *e)
-{
-    auto_query q;
-    int rows;
-
-    if (db_select(db, &q, e, "PRAGMA foreign_key_check", "") < 0)
-        return -1;
-    rows = db_next(&q, e);
-    if (rows > 0)
-        return err_set(e, ERR_INTERNAL, "a row of the table %s refers to one that is not there",
-                       db_text(&q, 0));
-    return rows;
-}
-
 static int run_one(struct db *db, const struct db_migration *m, struct err *e)
 {
     auto_free char *bump = xasprintf("PRAGMA user_version = %d", m->number);
 
     if (db_script(db, "BEGIN IMMEDIATE", e) < 0)
         return -1;
-    if (db_script(db, m->sql, e) < 0 || check_references(db, e) < 0 ||
+    if (db_script(db, m->sql, e) < 0 || db_check_references(db, e) < 0 ||
         db_script(db, bump, e) < 0 || db_script(db, "COMMIT", e) < 0) {
         db_script(db, "ROLLBACK", NULL);
         return err_wrap(e, "migration %d (%s)", m->number, m->name);

@@ -170,6 +170,7 @@ static int remember_version(struct db *db, int64_t id, struct err *e)
                   "i", id) < 0 ||
         read_number(&q, &version, e) < 0)
         return -1;
+    db_query_done(&q);
     text = xasprintf("%" PRId64, version);
     return store_put_meta(db, "last_version", text, e);
 }

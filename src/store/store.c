@@ -33,7 +33,8 @@ int store_check_file(const char *path, struct err *e)
     auto_free char *subscription = NULL;
     auto_query q = {0};
 
-    if (db_open(path, DB_READER, &db, e) < 0 || db_check(db, e) < 0)
+    if (db_open(path, DB_READER, &db, e) < 0 || db_check(db, e) < 0 ||
+        db_check_references(db, e) < 0)
         return -1;
     if (db_select(db, &q, e, "PRAGMA user_version", "") < 0 || db_next(&q, e) < 0)
         return -1;

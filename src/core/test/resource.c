@@ -183,6 +183,26 @@ static void parts_of_an_id_are_found(void **state)
     }
 }
 
+static void the_group_of_an_id_is_found_by_its_place(void **state)
+{
+    static const struct {
+        const char *id, *key;
+    } rows[] = {
+        {SUB, "/subscriptions/s1"},
+        {SUB "/providers/Microsoft.BatchAI/usages", "/subscriptions/s1"},
+        {GROUP, "/subscriptions/s1/resourcegroups/ours"},
+        {EXPERIMENT, "/subscriptions/s1/resourcegroups/ours"},
+        {SUB "/resourceGroups/providers", "/subscriptions/s1/resourcegroups/providers"},
+        {SUB "/resourceGroups/Providers/providers/Microsoft.BatchAI/workspaces/w",
+         "/subscriptions/s1/resourcegroups/providers"},
+    };
+    autoptr(arena) arena = arena_new();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        assert_string_equal(resource_group_key(arena, rows[i].id), rows[i].key);
+}
+
 static void names_above_an_id_are_found(void **state)
 {
     autoptr(arena) arena = arena_new();
@@ -334,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_kind_is_read_back_from_its_noun),
         cmocka_unit_test(a_key_is_the_id_without_case),
         cmocka_unit_test(parts_of_an_id_are_found),
+        cmocka_unit_test(the_group_of_an_id_is_found_by_its_place),
         cmocka_unit_test(names_above_an_id_are_found),
         cmocka_unit_test(output_lies_below_the_names_and_a_uuid),
         cmocka_unit_test(a_missing_resource_is_told_in_its_kinds_word),

@@ -18,8 +18,10 @@ CREATE TABLE resource_004 (
     modified_ms INTEGER NOT NULL,
     version     INTEGER NOT NULL
 ) STRICT;
+-- What lay in a group called "providers" had lost the end of its group's key.
 INSERT INTO resource_004
-    SELECT id, key, parent_id, kind, group_key, arm_id, name, location, tags, properties, state, created_ms, state_ms,
+    SELECT id, key, parent_id, kind,
+           CASE WHEN group_key LIKE '/subscriptions/%/resourcegroups' THEN group_key || '/providers' ELSE group_key END, arm_id, name, location, tags, properties, state, created_ms, state_ms,
            modified_ms, version
     FROM resource ORDER BY id;
 -- The highest id may have been of a resource that is gone.
@@ -47,7 +49,7 @@ INSERT INTO event_004
     SELECT seq, at_ms, principal, peer, operation, target, request_id, outcome, detail FROM event ORDER BY seq;
 -- Where the newest is gone already, one that tells of this takes its number.
 INSERT INTO event_004
-    SELECT seq, unixepoch() * 1000, 'yardd', '', 'Yard_Upgrade', '', '', 'Succeeded', NULL
+    SELECT seq, CAST(strftime('%s', 'now') AS INTEGER) * 1000, 'yard', '', 'Yard_Upgrade', '', '', 'Succeeded', NULL
     FROM sqlite_sequence WHERE name = 'event' AND seq > coalesce((SELECT max(seq) FROM event), 0);
 DROP TABLE event;
 ALTER TABLE event_004 RENAME TO event;

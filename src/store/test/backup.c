@@ -326,6 +326,8 @@ static void backups_that_are_none_are_refused_and_change_nothing(void **state)
         {"DROP TABLE backup_file", "not a backup"},
         {"PRAGMA user_version = 999", "has schema 999"},
         {"DELETE FROM meta", "not a yard's backup"},
+        {"PRAGMA foreign_keys = OFF; INSERT INTO secret VALUES (99, 'key1', 'x', 1)",
+         "a row of the table secret refers to one that is not there"},
         {"DELETE FROM backup_file; INSERT INTO backup_file VALUES ('/etc/x', 384, x'00')",
          "names the file \"/etc/x\""},
         {"DELETE FROM backup_file; INSERT INTO backup_file VALUES ('../x', 384, x'00')",

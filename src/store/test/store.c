@@ -167,6 +167,26 @@ static void an_older_schema_is_brought_up_with_all_its_rows(void **state)
     yard_done(&yard);
 }
 
+static void what_lay_in_a_group_called_providers_comes_back_to_it(void **state)
+{
+    struct findings found = {0};
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    open_older(
+        &yard, 3,
+        "UPDATE resource SET group_key = '/subscriptions/s/resourcegroups/providers',"
+        " key = '/subscriptions/s/resourcegroups/providers' WHERE id = 1;"
+        "UPDATE resource SET group_key = '/subscriptions/s/resourcegroups' WHERE id > 1");
+    assert_int_equal(yard_scalar(yard.db, "SELECT count(*) FROM resource WHERE group_key ="
+                                          " '/subscriptions/s/resourcegroups/providers'"),
+                     4);
+    assert_ok(store_check_invariants(yard.db, note, &found, &e), &e);
+    assert_string_equal(str_text(&found.broken), "");
+    yard_done(&yard);
+}
+
 static void numbers_of_an_older_schema_do_not_come_again(void **state)
 {
     autoptr(resource) group = NULL;
@@ -287,6 +307,7 @@ int main(void)
         cmocka_unit_test(what_is_no_database_is_refused),
         cmocka_unit_test(a_newer_schema_is_not_opened),
         cmocka_unit_test(an_older_schema_is_brought_up_with_all_its_rows),
+        cmocka_unit_test(what_lay_in_a_group_called_providers_comes_back_to_it),
         cmocka_unit_test(numbers_of_an_older_schema_do_not_come_again),
         cmocka_unit_test(a_sound_yard_has_nothing_to_find),
         cmocka_unit_test(each_planted_violation_is_found),
