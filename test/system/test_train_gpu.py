@@ -38,7 +38,8 @@ def why_not():
     return None if cards and int(cards.group(1)) > 0 else f"no NVIDIA card ({line})"
 
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+WHY_NOT = why_not()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 
 @dataclasses.dataclass(frozen=True)

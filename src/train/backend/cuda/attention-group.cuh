@@ -86,7 +86,9 @@ template <class T> struct group {
     /* The tensor cores read by another way than threads write. */
     static __device__ __forceinline__ void arrived()
     {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
     }
 
     static __device__ __forceinline__ void begin()

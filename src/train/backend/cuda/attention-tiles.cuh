@@ -2,8 +2,8 @@
  *
  * A block of four warps owns 64 rows of one side (queries or keys), each warp 16, and goes over
  * the other side in tiles of 64 rows in shared memory, two of them so that the next is copied
- * meanwhile.  What a product leaves in registers is, packed,
- * the left operand of the next: no tile of probabilities is ever stored.
+ * meanwhile.  What a product leaves in registers is, packed, the left operand of the next: no tile
+ * of probabilities is ever stored.
  *
  * Products are made by an engine, which says how tiles lie: each warp by itself (warps<T, E>
  * here, any card), or all four at once from shared memory (group<T>, attention-group.cuh), which

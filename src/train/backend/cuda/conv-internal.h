@@ -42,7 +42,7 @@ struct conv_set {
     const char *key;
     struct form forms[FORMS];
     bool is_settled;
-    bool any_ran; /* of the engines: then the direct form need not be tried */
+    bool any_ran; /* an engine or the stem: then the direct form need not be tried */
     int choice;
 };
 

@@ -87,13 +87,12 @@ static const char *key_of(const struct cuda_plan *p, const struct conv_work *w)
     return arena_printf(
         p->arena,
         "conv %s %s n%d c%d h%d w%d k%d r%d s%d stride %d,%d dilation %d,%d pad %d,%d,%d,%d "
-        "groups %d%s%s%s%s%s%s%s%s cap %zu",
+        "groups %d%s%s%s%s%s%s%s cap %zu",
         ways[w->way], precision_name(p->options.precision), d->n, d->c, d->h, d->w, d->k, d->r,
         d->s, d->stride_h, d->stride_w, d->dilation_h, d->dilation_w, win->top, win->bottom,
         win->left, win->right, d->groups, w->bias ? " bias" : "", w->add ? " add" : "",
         w->has_relu ? " relu" : "", w->sums ? " sums" : "", w->mask ? " mask" : "",
-        w->is_stem ? " stem" : "", w->bias_grad ? " dbias" : "",
-        p->options.is_repeatable ? " repeatable" : "", workspace_cap(p));
+        w->is_stem ? " stem" : "", w->bias_grad ? " dbias" : "", workspace_cap(p));
 }
 
 static struct conv_set *new_set(struct cuda_plan *p, const struct conv_work *w, const char *key)

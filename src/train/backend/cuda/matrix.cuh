@@ -1,5 +1,5 @@
 /* matrix.cuh - the instructions of tensor cores and of copies to shared memory that the
- * attention's kernels use, each as a function.
+ * attention's, the first convolution's and layer norm's kernels use, each as a function.
  *
  * A warp multiplies 16 x 16 by 16 x 8.  With g = lane / 4 and t = lane % 4 a lane has
  *   a: rows g, g+8, g, g+8 at columns 2t,2t+1 (first two) and 2t+8,2t+9 (last two)

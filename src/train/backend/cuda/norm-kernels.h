@@ -22,7 +22,8 @@ struct norm_shape {
     int64_t rows;
     int channels, pitch;
     int multiprocessors;
-    bool overlaps; /* the card can take a kernel while the one before it runs (Hopper) */
+    bool overlaps; /* the card can take a kernel while the one before it runs (Hopper and later)
+                    */
 };
 
 /* What the two-stage sums need: floats of scratch, and counters. */

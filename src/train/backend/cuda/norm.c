@@ -296,7 +296,9 @@ void join_sum(struct cuda_plan *p, int t)
 void parts_of_sum(const struct cuda_plan *p, int t, int ret_parts[2])
 {
     int sum = tensor_of(p, t)->producer;
-    bool is_joined = sum >= 0 && p->is_done[sum] && p->head.graph->ops[sum].kind == OP_SUM;
+    /* A sum that a product did has its own place. */
+    bool is_joined = sum >= 0 && p->is_done[sum] && p->head.graph->ops[sum].kind == OP_SUM &&
+                     !p->places[t].is_set;
 
     ret_parts[0] = is_joined ? p->head.graph->ops[sum].in[0] : t;
     ret_parts[1] = is_joined ? p->head.graph->ops[sum].in[1] : -1;

@@ -17,7 +17,8 @@ namespace {
 
 enum {
     COLUMNS = CHANNELS / 8,
-    MOST_SHARED = 112 << 10, /* two blocks on a multiprocessor */
+    MOST_SHARED = 112 << 10, /* two blocks on a multiprocessor of Hopper; where a block may not have so much it is
+                                not chosen */
 };
 
 size_t weight_bytes(const conv_direct &v)
