@@ -391,6 +391,20 @@ def test_tokens_of_a_deleted_group_do_not_open_the_next_one_of_that_name(house):
     assert "again" not in [t["name"] for t in house.yard.rest("GET", "/yard/tokens").json()["value"]]
 
 
+def test_a_group_may_be_called_providers(house):
+    """Ids have that word behind the group's name."""
+    group = f"{house.yard.subscription}/resourceGroups/providers"
+    workspaces = f"{group}/providers/Microsoft.BatchAI/workspaces"
+    house.put(group, {"location": "eastus"})
+    house.put(f"{workspaces}/in", {"location": "eastus"})
+    token = house.token("of-providers", role="reader", resourceGroup="providers")
+    for who in ({}, {"token": token}):
+        answer = house.yard.rest("GET", workspaces, **who)
+        assert answer.status_code == 200 and [w["name"] for w in answer.json()["value"]] == ["in"]
+    findings = house.yard.rest("GET", "/yard/doctor").json()["value"]
+    assert [f for f in findings if not f["ok"]] == []
+
+
 @pytest.mark.parametrize("scope", ["nothing", "/nothing", "", "{workspace}"])
 def test_a_token_is_made_for_groups_alone(house, scope):
     scope = scope.format(
