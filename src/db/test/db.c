@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "db/test/scalar.h"
+
 /* A folder with a database of one table, removed at the end. */
 struct place {
     char folder[32];
@@ -48,16 +50,6 @@ static void done_place(struct place *p)
         unlink(copy);
     }
     assert_int_equal(rmdir(p->folder), 0);
-}
-
-static int64_t scalar(struct db *db, const char *sql)
-{
-    auto_query q = {0};
-    struct err e = {0};
-
-    if (db_select(db, &q, &e, sql, "") < 0 || db_next(&q, &e) != 1)
-        fail_msg("%s: %s", sql, e.msg);
-    return db_int(&q, 0);
 }
 
 static void values_of_every_type_come_back_as_they_went_in(void **state)

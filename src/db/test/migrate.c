@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "db/test/scalar.h"
+
 /* A table, another that goes with its rows, and both with one row. */
 #define HOUSE                                                                                  \
     "CREATE TABLE house (id INTEGER PRIMARY KEY, name TEXT UNIQUE);"                           \
@@ -30,16 +32,6 @@ static struct db *open_memory(void)
     if (db_open(":memory:", DB_WRITER, &db, &e) < 0)
         fail_msg("%s", e.msg);
     return db;
-}
-
-static int64_t scalar(struct db *db, const char *sql)
-{
-    auto_query q = {0};
-    struct err e = {0};
-
-    if (db_select(db, &q, &e, sql, "") < 0 || db_next(&q, &e) != 1)
-        fail_msg("%s: %s", sql, e.msg);
-    return db_int(&q, 0);
 }
 
 static void a_table_is_replaced_without_harm_to_what_refers_to_it(void **state)

@@ -47,13 +47,17 @@ read_bits(unsigned word[2][N], const struct attention &a, int64_t at)
     }
 }
 
+template <class M> struct grad_q_tiles : key_tiles<M> {
+    typename M::room dy;
+};
+
 template <class M, bool DROPS>
 static __global__ void __launch_bounds__(THREADS, M::width == 128 ? 2 : 4)
     attention_grad_q(struct attention a)
 {
     using T = typename M::type;
     constexpr int E = M::width, CHUNK = M::chunk;
-    key_tiles<M> *sh = shared_room<key_tiles<M>>();
+    grad_q_tiles<M> *sh = shared_room<grad_q_tiles<M>>();
     struct spot s = spot_of(a);
     int lane = threadIdx.x % 32, blocks = a.length / TILE;
     int64_t at = (s.row + s.first) * a.y_pitch + s.column;
@@ -95,7 +99,7 @@ static __global__ void __launch_bounds__(THREADS, M::width == 128 ? 2 : 4)
             for (int j = 0; j < CHUNK / 8; j++)
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
-                    float x = two_to(fmaf(p[j][c], scale, c < 2 ? -less.x : -less.y));
+                    float x = fast_exp2(fmaf(p[j][c], scale, c < 2 ? -less.x : -less.y));
                     float g = dp[j][c];
 
                     if (DROPS && !(word[c / 2][j / 4] >> (j % 4 * 8 + (c & 1)) & 1))
@@ -209,7 +213,7 @@ static __global__ void __launch_bounds__(THREADS, M::width == 128 ? 2 : 3)
 
 #pragma unroll
                     for (int r = 0; r < 2; r++) {
-                        float x = two_to(fmaf(p[j][2 * r + c], scale, -turn.y));
+                        float x = fast_exp2(fmaf(p[j][2 * r + c], scale, -turn.y));
                         float g = dp[j][2 * r + c];
                         bool is_kept = !DROPS || (bits >> (8 * r) & 1);
 
@@ -241,8 +245,8 @@ void attention_fast_grad_q(cudaStream_t stream, enum elem elem, const struct att
     by_shape(elem, args, [&](auto engine, auto drops) {
         using M = decltype(engine);
 
-        launch_tiles(attention_grad_q<M, decltype(drops)::value>, sizeof(key_tiles<M>), stream,
-                     args);
+        launch_tiles(attention_grad_q<M, decltype(drops)::value>, sizeof(grad_q_tiles<M>),
+                     stream, args);
     });
 }
 

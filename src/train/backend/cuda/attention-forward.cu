@@ -61,14 +61,14 @@ soften(float p[TILE / 8][4], float most[2], float sum[2], float scale)
             now = fmaxf(now, fmaxf(p[j][2 * r], p[j][2 * r + 1]));
         now = four_most(now);
         from = now == -INFINITY ? 0 : now * scale; /* nothing seen so far */
-        turn[r] = two_to(fmaf(most[r], scale, -from));
+        turn[r] = fast_exp2(fmaf(most[r], scale, -from));
         most[r] = now;
         sum[r] *= turn[r];
 #pragma unroll
         for (int j = 0; j < TILE / 8; j++)
 #pragma unroll
             for (int c = 0; c < 2; c++) {
-                p[j][2 * r + c] = two_to(fmaf(p[j][2 * r + c], scale, -from));
+                p[j][2 * r + c] = fast_exp2(fmaf(p[j][2 * r + c], scale, -from));
                 sum[r] += p[j][2 * r + c];
             }
     }
@@ -101,7 +101,7 @@ static __global__ void __launch_bounds__(THREADS, M::width == 128 ? 2 : 4)
 
     if (DROPS) {
         key = a.dropout.facts->seed ^ a.dropout.stream;
-        hi = (uint64_t)a.dropout.facts->pass << 48 | a.dropout.facts->number;
+        hi = dropout_hi(a.dropout.facts);
     }
     typename M::owned q = M::own(&sh->q, queries_of<T>(a, s), a.pitch);
     copy_keys(sh, a, s, 0);

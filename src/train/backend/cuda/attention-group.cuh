@@ -26,15 +26,6 @@
         " %32, %33, p, 1, 1, 0, 0;\n}"                                                        \
         : GROUP_C16(c, 0), GROUP_C16(c, 4)                                                    \
         : "l"(a), "l"(b), "r"(adds))
-#define GROUP_TILES_32(type)                                                                  \
-    asm volatile(                                                                             \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                          \
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                           \
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, "                  \
-        "%15},"                                                                               \
-        " %16, %17, p, 1, 1, 0, 0;\n}"                                                        \
-        : GROUP_C16(c, 0)                                                                     \
-        : "l"(a), "l"(b), "r"(adds))
 #define GROUP_TURNED_64(type)                                                                 \
     asm volatile(                                                                             \
         "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                          \
@@ -47,7 +38,6 @@
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds), "n"(1))
 #else /* never launched elsewhere */
 #define GROUP_TILES_64(type)  __trap()
-#define GROUP_TILES_32(type)  __trap()
 #define GROUP_TURNED_64(type) __trap()
 #endif
 
@@ -124,20 +114,14 @@ template <class T> struct group {
         return (at & 0x3ffff) >> 4 | (uint64_t)1 << 16 | by_eight_rows << 32 | swizzle_128 << 62;
     }
 
-    /* c (64, 8 N) = or += 16 columns of a times 16 columns of 8 N rows of b, turned. */
-    template <int N>
+    /* c (64, 64) = or += 16 columns of a times 16 columns of b, turned. */
     static __device__ __forceinline__ void
-    multiply(float c[N][4], uint64_t a, uint64_t b, int adds)
+    multiply(float c[8][4], uint64_t a, uint64_t b, int adds)
     {
-        static_assert(N == 8 || N == 4, "64 rows or 32");
-        if constexpr (N == 8 && is_half)
+        if constexpr (is_half)
             GROUP_TILES_64("f16");
-        else if constexpr (N == 8)
-            GROUP_TILES_64("bf16");
-        else if constexpr (is_half)
-            GROUP_TILES_32("f16");
         else
-            GROUP_TILES_32("bf16");
+            GROUP_TILES_64("bf16");
     }
 
     /* c (64, 64) += a (64, 16) in registers times 16 rows of b. */
@@ -156,9 +140,10 @@ template <class T> struct group {
     static __device__ __forceinline__ void
     times_rows(float c[N][4], const owned &own, const tile *b, int row)
     {
+        static_assert(N == 8, "whole tiles");
 #pragma unroll
         for (int s = 0; s < 4; s++)
-            multiply<N>(c, descriptor(own.rows, s * 32), descriptor(b, row * row_bytes + s * 32),
+            multiply(c, descriptor(own.rows, s * 32), descriptor(b, row * row_bytes + s * 32),
                         s > 0);
     }
 

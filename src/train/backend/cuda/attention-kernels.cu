@@ -6,13 +6,9 @@
 #include "train/backend/cuda/attention-fast.h"
 #include "train/backend/cuda/attention-plain.h"
 
-enum {
-    TILE_ROWS = 64,
-};
-
 bool attention_is_fast(enum elem elem, int length, int width)
 {
-    return (elem == ELEM_F16 || elem == ELEM_BF16) && length % TILE_ROWS == 0 &&
+    return (elem == ELEM_F16 || elem == ELEM_BF16) && length % ATTENTION_TILE == 0 &&
            (width == 32 || width == 64 || width == 128);
 }
 

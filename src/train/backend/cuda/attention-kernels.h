@@ -38,6 +38,9 @@ struct attention {
     float *delta; /* N A T of two */
 };
 
+enum {
+    ATTENTION_TILE = 64, /* rows of a tile of the fast kernels: sequences are multiples of it */
+};
 bool attention_is_fast(enum elem elem, int length, int width);
 /* The most a plain kernel takes. */
 enum {

@@ -22,7 +22,7 @@
 #include <type_traits>
 
 enum {
-    TILE = 64,  /* rows of a tile in shared memory, and those that a block owns */
+    TILE = ATTENTION_TILE, /* rows of a tile in shared memory, and those that a block owns */
     WARPS = 4,
     THREADS = WARPS * 32,
 };
@@ -150,10 +150,10 @@ __device__ __forceinline__ void as_left(unsigned a[N / 2][4], const float c[N][4
 {
 #pragma unroll
     for (int s = 0; s < N / 2; s++) {
-        a[s][0] = pack<T>(c[2 * s][0], c[2 * s][1]);
-        a[s][1] = pack<T>(c[2 * s][2], c[2 * s][3]);
-        a[s][2] = pack<T>(c[2 * s + 1][0], c[2 * s + 1][1]);
-        a[s][3] = pack<T>(c[2 * s + 1][2], c[2 * s + 1][3]);
+        a[s][0] = pack2<T>(c[2 * s][0], c[2 * s][1]);
+        a[s][1] = pack2<T>(c[2 * s][2], c[2 * s][3]);
+        a[s][2] = pack2<T>(c[2 * s + 1][0], c[2 * s + 1][1]);
+        a[s][3] = pack2<T>(c[2 * s + 1][2], c[2 * s + 1][3]);
     }
 }
 
@@ -166,9 +166,9 @@ __device__ __forceinline__ void store_rows(
 
 #pragma unroll
     for (int j = 0; j < E / 8; j++) {
-        *reinterpret_cast<unsigned *>(at + j * 8) = pack<T>(c[j][0] * first, c[j][1] * first);
+        *reinterpret_cast<unsigned *>(at + j * 8) = pack2<T>(c[j][0] * first, c[j][1] * first);
         *reinterpret_cast<unsigned *>(at + 8 * pitch + j * 8) =
-            pack<T>(c[j][2] * second, c[j][3] * second);
+            pack2<T>(c[j][2] * second, c[j][3] * second);
     }
 }
 
@@ -216,7 +216,7 @@ __device__ __forceinline__ const T *queries_of(const struct attention &a, const 
 template <class M> struct key_tiles {
     typename M::tile k[2], v[2];
     int mask[2][TILE];
-    typename M::room q, dy;
+    typename M::room q;
 };
 
 template <class M>

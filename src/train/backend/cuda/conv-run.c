@@ -146,8 +146,10 @@ run_stem(const struct cuda_plan *p, const struct conv_work *w, bool adds, cudaSt
     struct stem_grads to = {.adds = adds};
 
     if (w->way == DNN_FORWARD) {
-        stem_forward(&w->direct, p->device->multiprocessors, w->x->data, w->w->data,
-                     w->bias ? w->bias->data : NULL, w->has_relu, w->y->data, stream);
+        struct stem_arrays a = {w->x->data, w->w->data, w->bias ? w->bias->data : NULL,
+                                w->has_relu, w->y->data};
+
+        stem_forward(&w->direct, p->device->multiprocessors, &a, stream);
         return;
     }
     to.dw = w->w->data;

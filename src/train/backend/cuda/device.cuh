@@ -169,14 +169,14 @@ __device__ __forceinline__ float block_most(float x)
     return warp_most(lane < warps ? parts[lane] : -INFINITY);
 }
 
-template <int ROUNDS>
-__device__ __forceinline__ uint4 philox_rounds(uint64_t key, uint64_t hi, uint64_t lo)
+/* Of rng_dropout(key, hi, lo), Philox with seven rounds: for elements 8 lo .. 8 lo + 7. */
+__device__ __forceinline__ uint4 dropout_draw(uint64_t key, uint64_t hi, uint64_t lo)
 {
     uint4 c = make_uint4((unsigned)lo, (unsigned)(lo >> 32), (unsigned)hi, (unsigned)(hi >> 32));
     unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
 
 #pragma unroll
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < 7; round++) {
         unsigned a_hi = __umulhi(0xD2511F53u, c.x), a_lo = 0xD2511F53u * c.x;
         unsigned b_hi = __umulhi(0xCD9E8D57u, c.z), b_lo = 0xCD9E8D57u * c.z;
 
@@ -185,18 +185,6 @@ __device__ __forceinline__ uint4 philox_rounds(uint64_t key, uint64_t hi, uint64
         k1 += 0xBB67AE85u;
     }
     return c;
-}
-
-/* The four words of rng_philox(key, hi, lo). */
-__device__ __forceinline__ uint4 philox(uint64_t key, uint64_t hi, uint64_t lo)
-{
-    return philox_rounds<10>(key, hi, lo);
-}
-
-/* Of rng_dropout(key, hi, lo): for elements 8 lo .. 8 lo + 7. */
-__device__ __forceinline__ uint4 dropout_draw(uint64_t key, uint64_t hi, uint64_t lo)
-{
-    return philox_rounds<7>(key, hi, lo);
 }
 
 /* rng_dropout_half(): kept when >= the limit of rng_dropout_limit(rate). */

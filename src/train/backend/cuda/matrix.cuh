@@ -38,22 +38,6 @@ multiply_add<__half>(float c[4], const unsigned a[4], unsigned b0, unsigned b1)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-template <class T> __device__ __forceinline__ unsigned pack(float low, float high);
-template <> __device__ __forceinline__ unsigned pack<__nv_bfloat16>(float low, float high)
-{
-    unsigned word;
-
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-}
-template <> __device__ __forceinline__ unsigned pack<__half>(float low, float high)
-{
-    unsigned word;
-
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-}
-
 /* Four matrices of 8 x 8: lanes 8i..8i+7 name the rows of matrix i in shared memory; a lane
  * gets row g, columns 2t, 2t+1 of each. */
 __device__ __forceinline__ void load_matrices(unsigned r[4], const void *row)
@@ -113,14 +97,6 @@ template <int N> __device__ __forceinline__ void hold(unsigned a[N][4])
 #pragma unroll
     for (int j = 0; j < N; j++)
         asm volatile("" : "+r"(a[j][0]), "+r"(a[j][1]), "+r"(a[j][2]), "+r"(a[j][3])::"memory");
-}
-
-__device__ __forceinline__ float two_to(float x)
-{
-    float y;
-
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }
 
 #endif

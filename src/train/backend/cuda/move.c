@@ -61,9 +61,11 @@ put_in(const struct moving *m, int64_t logical, int64_t at, int64_t count, int64
     const float *from = (const float *)m->dense + logical;
     float *to = (float *)m->card + at;
 
-    if (stride == 1)
+    if (stride == 1) {
         memcpy(to, from, (size_t)count * sizeof *to);
-    for (int64_t i = 0; i < count && stride != 1; i++)
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
         to[i * stride] = from[i];
 }
 

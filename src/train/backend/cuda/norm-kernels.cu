@@ -80,23 +80,7 @@ void launch_second(void (*kernel)(A), dim3 grid, dim3 block, cudaStream_t stream
     (void)cudaLaunchKernelEx(&config, kernel, args);
 }
 
-/* Eight elements as they lie. */
-template <class T> struct pack {
-    uint4 words[sizeof(T) / 2];
-};
-
-template <class T> __device__ __forceinline__ pack<T> load_pack(const T *from)
-{
-    pack<T> p;
-    const uint4 *at = reinterpret_cast<const uint4 *>(from);
-
-#pragma unroll
-    for (int i = 0; i < (int)(sizeof(T) / 2); i++)
-        p.words[i] = at[i];
-    return p;
-}
-
-template <class T> __device__ __forceinline__ float part(const pack<T> &p, int i)
+template <class T> __device__ __forceinline__ float part(const raw8<T> &p, int i)
 {
     return to_float(reinterpret_cast<const T *>(&p)[i]);
 }
@@ -225,12 +209,12 @@ template <class T> __global__ void __launch_bounds__(SUM_THREADS) statistics(nor
         load8(x, pivot);
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
          r += AHEAD * step) {
-        pack<T> p[AHEAD];
+        raw8<T> p[AHEAD];
 
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (r + u * step < rows)
-                p[u] = load_pack(x + (r + u * step) * pitch);
+                p[u] = load_raw(x + (r + u * step) * pitch);
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (r + u * step < rows)
@@ -313,16 +297,16 @@ __global__ void __launch_bounds__(EACH_THREADS, ADD == ADD_NORM ? 2 : EACH_BLOCK
     }
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
          r += AHEAD * step) {
-        pack<T> p[AHEAD], q[AHEAD];
+        raw8<T> p[AHEAD], q[AHEAD];
 
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (r + u * step < rows) {
                 int64_t at = (rows - 1 - r - u * step) * pitch;
 
-                p[u] = load_pack(x + at);
+                p[u] = load_raw(x + at);
                 if (ADD)
-                    q[u] = load_pack(add + at);
+                    q[u] = load_raw(add + at);
             }
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
@@ -398,7 +382,7 @@ __global__ void __launch_bounds__(SUM_THREADS) sums(norm_backward b)
     }
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
          r += AHEAD * step) {
-        pack<T> d[AHEAD], d2[AHEAD], p[AHEAD];
+        raw8<T> d[AHEAD], d2[AHEAD], p[AHEAD];
         unsigned bits[AHEAD];
 
 #pragma unroll
@@ -406,10 +390,10 @@ __global__ void __launch_bounds__(SUM_THREADS) sums(norm_backward b)
             if (r + u * step < rows) {
                 int64_t row = r + u * step;
 
-                d[u] = load_pack(dy + row * pitch);
-                p[u] = load_pack(x + row * pitch);
+                d[u] = load_raw(dy + row * pitch);
+                p[u] = load_raw(x + row * pitch);
                 if (HAS_DY2)
-                    d2[u] = load_pack(dy2 + row * pitch);
+                    d2[u] = load_raw(dy2 + row * pitch);
                 bits[u] = MASK == NORM_MASK_BITS ? b.bits[row * (pitch / 8) + vector] : 0;
             }
 #pragma unroll
@@ -463,7 +447,7 @@ __global__ void __launch_bounds__(EACH_THREADS, sizeof(T) == 2 ? EACH_BLOCKS : 2
         load8(b.line + 2 * pitch + vector * 8, beta);
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
          r += AHEAD * step) {
-        pack<T> d[AHEAD], p[AHEAD];
+        raw8<T> d[AHEAD], p[AHEAD];
         unsigned bits[AHEAD];
 
 #pragma unroll
@@ -471,8 +455,8 @@ __global__ void __launch_bounds__(EACH_THREADS, sizeof(T) == 2 ? EACH_BLOCKS : 2
             if (r + u * step < rows) {
                 int64_t row = rows - 1 - r - u * step;
 
-                d[u] = load_pack(dy + row * pitch);
-                p[u] = load_pack(x + row * pitch);
+                d[u] = load_raw(dy + row * pitch);
+                p[u] = load_raw(x + row * pitch);
                 bits[u] = MASK == NORM_MASK_BITS ? b.bits[row * (pitch / 8) + vector] : 0;
             }
 #pragma unroll
@@ -504,12 +488,12 @@ template <class T> __global__ void __launch_bounds__(SUM_THREADS) columns(column
 
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
          r += AHEAD * step) {
-        pack<T> p[AHEAD];
+        raw8<T> p[AHEAD];
 
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (r + u * step < rows)
-                p[u] = load_pack(x + (r + u * step) * pitch);
+                p[u] = load_raw(x + (r + u * step) * pitch);
 #pragma unroll
         for (int u = 0; u < AHEAD; u++)
             if (r + u * step < rows)

@@ -81,24 +81,6 @@ __host__ __device__ __forceinline__ int tiles_of(int side, int pad, int step)
     return (side + pad + step - 1) / step;
 }
 
-/* Eight elements as they lie, so that many fit. */
-template <class T> struct eight {
-    uint4 words[sizeof(T) / 2];
-
-    __device__ __forceinline__ void load(const T *from)
-    {
-#pragma unroll
-        for (int i = 0; i < (int)(sizeof(T) / 2); i++)
-            words[i] = reinterpret_cast<const uint4 *>(from)[i];
-    }
-    __device__ __forceinline__ void get(float to[8]) const
-    {
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            to[i] = to_float(reinterpret_cast<const T *>(words)[i]);
-    }
-};
-
 /* Eight places: bytes, or words for windows of more than 255. */
 template <class P> union places8 {
     uint4 words[2];
@@ -194,7 +176,7 @@ __global__ void __launch_bounds__(THREADS)
 {
     spot at = spot_of(k.p, k.q, k.pitch / 8);
     largest<uint8_t> most;
-    eight<T> all[R * S];
+    raw8<T> all[R * S];
     float now[8];
 
     if (!at.is_mine)
@@ -205,12 +187,12 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < R * S; i++)
         if (is_inside(k, h + i / S, w + i % S))
-            all[i].load(from + ((int64_t)(i / S) * k.w + i % S) * k.pitch);
+            all[i] = load_raw(from + ((int64_t)(i / S) * k.w + i % S) * k.pitch);
     most.begin(k, at.vector);
 #pragma unroll
     for (int i = 0; i < R * S; i++)
         if (is_inside(k, h + i / S, w + i % S)) {
-            all[i].get(now);
+            unpack_raw(all[i], now);
             most.meet(now, i);
         }
     most.end(k, y, kept, offset_of(at.n, at.row, at.column, k.p, k.q, k.pitch, at.vector));

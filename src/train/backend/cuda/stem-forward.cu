@@ -159,14 +159,7 @@ __global__ void __launch_bounds__(THREADS, PARTS > 1 ? 2 : 4)
 }
 
 template <class T, int STEP, int PARTS>
-void launch(const conv_direct &v,
-            int multiprocessors,
-            const void *x,
-            const void *w,
-            const void *bias,
-            bool has_relu,
-            void *y,
-            cudaStream_t stream)
+void launch(const conv_direct &v, int multiprocessors, const stem_arrays &a, cudaStream_t stream)
 {
     tiling t = tiling_of(v);
     int blocks = multiprocessors * (PARTS > 1 ? 2 : 4);
@@ -177,30 +170,26 @@ void launch(const conv_direct &v,
         (void)cudaFuncSetAttribute(forward<T, STEP, PARTS>,
                                    cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     forward<T, STEP, PARTS><<<grid, THREADS, bytes, stream>>>(
-        v, t, static_cast<const T *>(x), static_cast<const T *>(w),
-        static_cast<const T *>(bias), has_relu, static_cast<T *>(y));
+        v, t, static_cast<const T *>(a.x), static_cast<const T *>(a.w),
+        static_cast<const T *>(a.bias), a.has_relu, static_cast<T *>(a.y));
 }
 
 template <class T>
 void launch_any(const conv_direct &v,
                 int multiprocessors,
-                const void *x,
-                const void *w,
-                const void *bias,
-                bool has_relu,
-                void *y,
+                const stem_arrays &a,
                 cudaStream_t stream)
 {
     int parts = parts_of(v);
 
     if (v.stride_w == 1 && parts == 1)
-        launch<T, 1, 1>(v, multiprocessors, x, w, bias, has_relu, y, stream);
+        launch<T, 1, 1>(v, multiprocessors, a, stream);
     else if (v.stride_w == 1)
-        launch<T, 1, 2>(v, multiprocessors, x, w, bias, has_relu, y, stream);
+        launch<T, 1, 2>(v, multiprocessors, a, stream);
     else if (parts == 1)
-        launch<T, 2, 1>(v, multiprocessors, x, w, bias, has_relu, y, stream);
+        launch<T, 2, 1>(v, multiprocessors, a, stream);
     else
-        launch<T, 2, 2>(v, multiprocessors, x, w, bias, has_relu, y, stream);
+        launch<T, 2, 2>(v, multiprocessors, a, stream);
 }
 
 } // namespace
@@ -221,15 +210,11 @@ bool stem_fits(const conv_direct *v)
 
 void stem_forward(const conv_direct *v,
                   int multiprocessors,
-                  const void *x,
-                  const void *w,
-                  const void *bias,
-                  bool has_relu,
-                  void *y,
+                  const stem_arrays *a,
                   cudaStream_t stream)
 {
     if (v->elem == ELEM_BF16)
-        launch_any<__nv_bfloat16>(*v, multiprocessors, x, w, bias, has_relu, y, stream);
+        launch_any<__nv_bfloat16>(*v, multiprocessors, *a, stream);
     else
-        launch_any<__half>(*v, multiprocessors, x, w, bias, has_relu, y, stream);
+        launch_any<__half>(*v, multiprocessors, *a, stream);
 }

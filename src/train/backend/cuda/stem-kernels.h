@@ -18,14 +18,16 @@ extern "C" {
  * one or two pixels. */
 bool stem_fits(const struct conv_direct *v);
 
-/* y = x * w + bias, relu; bias may be NULL. */
+/* y = x * w + bias, relu. */
+struct stem_arrays {
+    const void *x, *w;
+    const void *bias; /* may be NULL */
+    bool has_relu;
+    void *y;
+};
 void stem_forward(const struct conv_direct *v,
                   int multiprocessors,
-                  const void *x,
-                  const void *w,
-                  const void *bias,
-                  bool has_relu,
-                  void *y,
+                  const struct stem_arrays *a,
                   cudaStream_t stream);
 
 struct stem_grads {
