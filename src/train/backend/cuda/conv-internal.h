@@ -1,8 +1,9 @@
-/* conv-internal.h - what conv.c and conv-run.c share: a convolution's work, and the candidates
- * it can be done with.
+/* conv-internal.h - what conv.c, conv-run.c and conv-check.c share: a convolution's work, and
+ * the candidates it can be done with.
  *
  * conv.c lays out a conv_work for each op, gives it the set of its shape and settles the set's
- * choice; conv-run.c builds candidates as they are asked for, and runs them.
+ * choice; conv-run.c builds candidates as they are asked for, and runs them; conv-check.c knows
+ * which of them are wrong.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_BACKEND_CUDA_CONV_INTERNAL_H
@@ -34,7 +35,8 @@ struct form {
     int config_count;
     bool has_all; /* configs: those of the second list are asked for when they are needed */
     struct dnn_kernel kernels[DNN_MOST_CONFIGS]; /* .plan is NULL: not made yet */
-    bool is_bad[DNN_MOST_CONFIGS];               /* was tried and cannot */
+    bool is_bad[DNN_MOST_CONFIGS];               /* was tried and cannot, or is wrong */
+    bool is_right[DNN_MOST_CONFIGS];             /* was tried and gives what it should */
 };
 
 /* All ways to do one shape. */
@@ -104,5 +106,20 @@ int candidate_run(struct cuda_plan *p,
                   bool adds,
                   cudaStream_t stream,
                   struct err *e);
+
+/* What engines are held against while a choice is made; nothing where none is suspected.  What
+ * the op reads is overwritten. */
+struct conv_check {
+    float *wanted;
+};
+int conv_check_begin(struct cuda_plan *p,
+                     const struct conv_work *w,
+                     struct conv_check *check,
+                     struct err *e);
+/* Behind the run of an engine. */
+bool conv_check_is_right(const struct cuda_plan *p,
+                         const struct conv_work *w,
+                         const struct conv_check *check);
+void conv_check_end(struct conv_check *check);
 
 #endif

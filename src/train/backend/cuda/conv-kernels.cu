@@ -178,6 +178,32 @@ __global__ void __launch_bounds__(THREADS)
         dw[at] = (adds ? dw[at] : 0) + sum;
 }
 
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+    pattern(T *x, int64_t count, int cols, int pitch, unsigned seed)
+{
+    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    unsigned mixed = ((unsigned)i ^ seed << 29) * 2654435761u;
+
+    if (i < count)
+        x[i] = from_float<T>(i % pitch < cols ? (float)((mixed >> 16) % 3) - 1 : 0);
+}
+
+__global__ void __launch_bounds__(THREADS)
+    squares(const float *a, const float *b, int64_t count, float *ret)
+{
+    float apart = 0, whole = 0;
+
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) {
+        apart = fmaf(a[i] - b[i], a[i] - b[i], apart);
+        whole = fmaf(b[i], b[i], whole);
+    }
+    apart = block_sum(apart);
+    whole = block_sum(whole);
+    if (threadIdx.x == 0)
+        ret[0] = apart, ret[1] = whole;
+}
+
 } // namespace
 
 void conv_finish(enum elem elem,
@@ -203,6 +229,20 @@ void conv_into_grad(
     BY_ELEM(elem, T,
             into_grad<<<loop_blocks(count / 8 + 1), THREADS, 0, stream>>>(
                 static_cast<const T *>(from), to, count, adds));
+}
+
+void conv_pattern(
+    enum elem elem, void *x, int64_t rows, int cols, int pitch, unsigned seed, cudaStream_t stream)
+{
+    BY_ELEM(elem, T,
+            pattern<<<blocks_of(rows * pitch), THREADS, 0, stream>>>(
+                static_cast<T *>(x), rows * pitch, cols, pitch, seed));
+}
+
+void conv_squares(
+    const float *a, const float *b, int64_t count, float *ret, cudaStream_t stream)
+{
+    squares<<<1, THREADS, 0, stream>>>(a, b, count, ret);
 }
 
 void conv_direct_forward(

@@ -146,7 +146,17 @@ run_conv(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struc
 struct trial {
     struct cuda_plan *p;
     struct conv_work *w;
+    struct conv_check check;
 };
+
+/* An engine that has not been looked at yet. */
+static bool is_right(const struct trial *t, const struct candidate *c)
+{
+    if (is_own(c->form->kind) || c->form->is_right[c->config])
+        return true;
+    c->form->is_right[c->config] = conv_check_is_right(t->p, t->w, &t->check);
+    return c->form->is_right[c->config];
+}
 
 /* A batch norm behind it counts along: with the sums or by its own pass.  So does the gradient
  * of a bias that one of the candidates makes itself. */
@@ -159,7 +169,7 @@ static int try_candidate(void *context, int i, cudaStream_t stream)
     if (!candidate_is_ready(t->p, t->w, &c) ||
         (c.form->kind == FORM_DIRECT && t->w->set->any_ran))
         return -1;
-    if (candidate_run(t->p, t->w, &c, false, stream, NULL) < 0) {
+    if (candidate_run(t->p, t->w, &c, false, stream, NULL) < 0 || !is_right(t, &c)) {
         if (!is_own(c.form->kind))
             c.form->is_bad[c.config] = true;
         return -1;
@@ -199,20 +209,27 @@ static const char *label_of(struct cuda_plan *p, const struct conv_work *w, cons
                         c.form->kernels[c.config].workspace_bytes >> 10);
 }
 
+/* For all of its shape. */
+static int choose_first(struct cuda_plan *p, struct conv_work *w, struct err *e)
+{
+    struct trial trial = {.p = p, .w = w};
+    int r = conv_check_begin(p, w, &trial.check, e);
+
+    if (r == 0)
+        r = tune_choose(p, w->set->key, CANDIDATES, try_candidate, &trial, &w->set->choice, e);
+    conv_check_end(&trial.check);
+    return r < 0 ? r : settle(p, w, e);
+}
+
 static int choose(struct cuda_plan *p, void *work, struct err *e)
 {
     struct conv_work *w = work;
     struct action *a = &p->actions[w->action];
-    struct trial trial = {p, w};
     struct candidate c;
 
     w->set = find_set(p, w);
-    if (!w->set->is_settled) {
-        if (tune_choose(p, w->set->key, CANDIDATES, try_candidate, &trial, &w->set->choice, e) <
-                0 ||
-            settle(p, w, e) < 0)
-            return err_wrap(e, "convolution \"%s\"", a->label);
-    }
+    if (!w->set->is_settled && choose_first(p, w, e) < 0)
+        return err_wrap(e, "convolution \"%s\"", a->label);
     c = candidate_of(w->set, w->set->choice);
     if (!is_own(c.form->kind))
         want_workspace(p, c.form->kernels[c.config].workspace_bytes);
