@@ -9,7 +9,8 @@ Tolerances.  In fp32 those of the CPU: test_train_torch.py, test_train_bert.py. 
 result of a kernel is rounded, to 2^-9 (bf16) or 2^-12 (fp16) of itself, and MIXED says how far that
 may lead.  Losses are means over many rounded values and stay close.  Gradients do not: where a relu
 is near its kink, or two inputs of a maximum nearly equal, it goes the other way, and all gradients
-before it move.  The networks without batch norms, which the probe cannot calm, have the most of it.
+before it move.  The networks without batch norms, which the probe cannot calm, have the most of it;
+residual networks have narrower rows, RESIDUAL.
 """
 import concurrent.futures
 import dataclasses
@@ -62,6 +63,14 @@ MIXED = {
     "tf32": Most(first=1e-3, whole=1.5e-1, each=0.3, vanishing=1e-3, steps=2e-3, evaluated=5e-3),
     "fp16": Most(first=1e-3, whole=1.5e-1, each=0.3, vanishing=1e-3, steps=2e-3, evaluated=5e-3),
     "bf16": Most(first=5e-3, whole=2.5e-1, each=0.6, vanishing=1e-3, steps=1e-2, evaluated=3e-2),
+}
+# Residual networks, whose batch norms keep most relus away from their kinks: the oracle's farthest
+#   fp16  2.2e-3 of the whole, 0.02 of each;  bf16  1.5e-2, 0.1  (resnet34_v2)
+# (Inception's are beside maxima, and it stays above: 5.4e-2 and 0.3 in bf16.)
+RESIDUAL = {
+    "tf32": dataclasses.replace(MIXED["tf32"], whole=2e-2, each=0.1),
+    "fp16": dataclasses.replace(MIXED["fp16"], whole=2e-2, each=0.1),
+    "bf16": dataclasses.replace(MIXED["bf16"], whole=5e-2, each=0.25),
 }
 
 
@@ -134,7 +143,8 @@ def test_network_is_pytorchs(probes, network, precision):
 def test_network_is_near_pytorchs(probes, network, precision):
     import test_train_torch
     import train_probe
-    made, most = finished(probes, network, precision), MIXED[precision]
+    rows = RESIDUAL if network[0].startswith("resnet") else MIXED
+    made, most = finished(probes, network, precision), rows[precision]
     net = train_probe.network(network[0], made)
     update = train_probe.optimiser(net, made)
     first = made.losses[0][0]
@@ -302,6 +312,29 @@ def test_digits_are_learned(mnist, tmp_path, precision):
 
 # --- the same bits ---
 
+# What the backend has kernels of its own for: the first convolution of 64 channels that residual
+# networks for ImageNet begin with, and attention with heads of 64 over sequences of whole tiles,
+# which are padded here to different lengths.
+SAME = dict(layers=2, width=128, heads=2, vocabulary=100, positions=64)
+SAME_TEXT = (64, 8)
+
+
+@pytest.fixture(scope="module", name="photos")
+def fixture_photos(tmp_path_factory):
+    pytest.importorskip("PIL")
+    folder = tmp_path_factory.mktemp("photos")
+    train_data.make_class_folders(folder, each=16)
+    return folder
+
+
+@pytest.fixture(scope="module", name="long_text")
+def fixture_long_text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("long-text")
+    records = bert_shards.random_records(256, *SAME_TEXT, SAME["vocabulary"])
+    bert_shards.write(folder, records, *SAME_TEXT, SAME["vocabulary"])
+    return folder
+
+
 def images_twice(model, data):
     return [f"--model={model}", f"--data_dir={data}", "--batch_size=32", "--num_batches=30",
             "--num_warmup_batches=0", "--optimizer=momentum", "--init_learning_rate=0.01",
@@ -309,18 +342,16 @@ def images_twice(model, data):
 
 
 def bert_twice(data):
-    return ["bert", f"--model_name={bert.name_of(TINY)}", f"--train_data_dir={data}",
+    return ["bert", f"--model_name={bert.name_of(SAME)}", f"--train_data_dir={data}",
             "--train_batch_size=32", "--num_train_steps=30", "--learning_rate=1e-3"], \
         "--checkpoints_dir"
 
 
-@pytest.mark.parametrize("what", ["lenet", "resnet20", "bert"])
-def test_two_processes_give_the_same_bits(tmp_path, what, stripes, text, request):
-    if what == "bert":
-        flags, place = bert_twice(text)
-    else:
-        data = stripes if what == "resnet20" else request.getfixturevalue("blobs")
-        flags, place = images_twice(what, data)
+@pytest.mark.parametrize("what, data", [("lenet", "blobs"), ("resnet18", "photos"),
+                                        ("bert", "long_text")], ids=["lenet", "resnet18", "bert"])
+def test_two_processes_give_the_same_bits(tmp_path, what, data, request):
+    data = request.getfixturevalue(data)
+    flags, place = bert_twice(data) if what == "bert" else images_twice(what, data)
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         run(*flags, DEVICE, "--precision=bf16", "--repeatable", f"--seed={seed}",
             f"{place}={tmp_path / name}")

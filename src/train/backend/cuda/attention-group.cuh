@@ -16,16 +16,24 @@
 #define GROUP_C16(c, j) GROUP_C4(c, j), GROUP_C4(c, j + 1), GROUP_C4(c, j + 2), GROUP_C4(c, j + 3)
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define GROUP_TILES_64(type)                                                                  \
+#define GROUP_TILES_64(type, ta, tb)                                                          \
     asm volatile(                                                                             \
         "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                          \
         "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                           \
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "             \
         "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "              \
         "%30, %31},"                                                                          \
-        " %32, %33, p, 1, 1, 0, 0;\n}"                                                        \
+        " %32, %33, p, 1, 1, %35, %36;\n}"                                                    \
         : GROUP_C16(c, 0), GROUP_C16(c, 4)                                                    \
-        : "l"(a), "l"(b), "r"(adds))
+        : "l"(a), "l"(b), "r"(adds), "n"(ta), "n"(tb))
+#define GROUP_TILES_32(type, turned)                                                          \
+    asm volatile(                                                                             \
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"                                          \
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                           \
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15},"             \
+        " %16, %17, p, 1, 1, %19, %19;\n}"                                                    \
+        : GROUP_C16(c, 0)                                                                     \
+        : "l"(a), "l"(b), "r"(adds), "n"(turned))
 #define GROUP_TURNED_64(type)                                                                 \
     asm volatile(                                                                             \
         "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                          \
@@ -37,8 +45,9 @@
         : GROUP_C16(c, 0), GROUP_C16(c, 4)                                                    \
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds), "n"(1))
 #else /* never launched elsewhere */
-#define GROUP_TILES_64(type)  __trap()
-#define GROUP_TURNED_64(type) __trap()
+#define GROUP_TILES_64(type, ta, tb) __trap()
+#define GROUP_TILES_32(type, turned) __trap()
+#define GROUP_TURNED_64(type)        __trap()
 #endif
 
 template <class T> struct group {
@@ -51,13 +60,22 @@ template <class T> struct group {
         unsigned char bytes[TILE * row_bytes];
     };
 
+    /* 16 bytes c of row r. */
+    static __device__ __forceinline__ unsigned char *at(tile *tile, unsigned r, unsigned c)
+    {
+        return tile->bytes + r * row_bytes + (c ^ (r & 7)) * 16;
+    }
+
+    /* By four warps. */
     static __device__ __forceinline__ void copy(tile *to, const T *from, int64_t pitch)
     {
+        unsigned thread = threadIdx.x % THREADS;
+
 #pragma unroll
         for (unsigned i = 0; i < TILE * 8 / THREADS; i++) {
-            unsigned r = (threadIdx.x + i * THREADS) / 8, c = threadIdx.x % 8;
+            unsigned r = (thread + i * THREADS) / 8, c = thread % 8;
 
-            copy_16(to->bytes + r * row_bytes + (c ^ (r & 7)) * 16, from + r * pitch + c * 8);
+            copy_16(at(to, r, c), from + r * pitch + c * 8);
         }
     }
 
@@ -90,9 +108,21 @@ template <class T> struct group {
 
     static __device__ __forceinline__ void end()
     {
+        commit();
+        wait<0>();
+    }
+
+    /* end() in two: until at most `LEFT` groups of products are under way. */
+    static __device__ __forceinline__ void commit()
+    {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-        asm volatile("wgmma.commit_group.sync.aligned;\n"
-                     "wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+    }
+    template <int LEFT> static __device__ __forceinline__ void wait()
+    {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+        asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 #endif
     }
 
@@ -106,22 +136,36 @@ template <class T> struct group {
         hold<N>(a);
     }
 
+    /* The offset only moves the address, in the lower half: the rest is made once for a tile. */
     static __device__ __forceinline__ uint64_t descriptor(const tile *b, int offset)
     {
-        uint64_t at = (unsigned)__cvta_generic_to_shared(b->bytes + offset);
-        const uint64_t by_eight_rows = 1024 >> 4, swizzle_128 = 1;
+        const unsigned by_eight_rows = 1024 >> 4, swizzle_128 = 1u << 30;
+        unsigned at = (unsigned)__cvta_generic_to_shared(b->bytes) >> 4 | 1u << 16;
 
-        return (at & 0x3ffff) >> 4 | (uint64_t)1 << 16 | by_eight_rows << 32 | swizzle_128 << 62;
+        return (uint64_t)(swizzle_128 | by_eight_rows) << 32 | (at + (unsigned)(offset >> 4));
     }
 
-    /* c (64, 64) = or += 16 columns of a times 16 columns of b, turned. */
+    /* c (64, 64) = or += 16 columns of a times 16 columns of b, turned.  TA, TB: of 16 rows of
+     * a, turned; times 16 rows of b. */
+    template <bool TA = false, bool TB = false>
     static __device__ __forceinline__ void
     multiply(float c[8][4], uint64_t a, uint64_t b, int adds)
     {
         if constexpr (is_half)
-            GROUP_TILES_64("f16");
+            GROUP_TILES_64("f16", TA, TB);
         else
-            GROUP_TILES_64("bf16");
+            GROUP_TILES_64("bf16", TA, TB);
+    }
+
+    /* c (64, 32) likewise, with neither or both. */
+    template <bool TURNED>
+    static __device__ __forceinline__ void
+    multiply_half(float c[4][4], uint64_t a, uint64_t b, int adds)
+    {
+        if constexpr (is_half)
+            GROUP_TILES_32("f16", TURNED);
+        else
+            GROUP_TILES_32("bf16", TURNED);
     }
 
     /* c (64, 64) += a (64, 16) in registers times 16 rows of b. */
@@ -140,11 +184,17 @@ template <class T> struct group {
     static __device__ __forceinline__ void
     times_rows(float c[N][4], const owned &own, const tile *b, int row)
     {
-        static_assert(N == 8, "whole tiles");
+        static_assert(N == 8 || N == 4, "tiles or halves of them");
 #pragma unroll
-        for (int s = 0; s < 4; s++)
-            multiply(c, descriptor(own.rows, s * 32), descriptor(b, row * row_bytes + s * 32),
-                        s > 0);
+        for (int s = 0; s < 4; s++) {
+            uint64_t left = descriptor(own.rows, s * 32);
+            uint64_t right = descriptor(b, row * row_bytes + s * 32);
+
+            if constexpr (N == 8)
+                multiply(c, left, right, s > 0);
+            else
+                multiply_half<false>(c, left, right, s > 0);
+        }
     }
 
     template <int N>

@@ -6,9 +6,10 @@
  * (one for each element of N A T T, in order), so that the gradient need not draw it twice
  * more.  The plain kernels do everything, slowly.
  *
- * The gradient needs no atomics: one kernel has rows of q and goes over the keys, and writes dq
- * and, for each row, delta = dy . y and the exponent of its sum; the other has rows of k and
- * goes over the queries, and writes dk and dv.
+ * The gradient adds up in a fixed order: a block has a head and makes all of dq, dk and dv
+ * (attention-joint.cu); or, where that cannot be, one kernel has rows of q and goes over the
+ * keys, and writes dq and, for each row, delta = dy . y and the exponent of its sum; the other
+ * has rows of k and goes over the queries, and writes dk and dv.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_BACKEND_CUDA_ATTENTION_KERNELS_H
@@ -36,12 +37,23 @@ struct attention {
     const void *dy;
     void *dqkv;
     float *delta; /* N A T of two */
+    float *dq;    /* N A T width, of those that attention_is_joint() and are longer than
+                     ATTENTION_WHOLE; else NULL */
+    float *parts; /* sums over each sequence of dqkv's columns, N of pitch; of those that
+                     attention_is_joint(), or NULL */
 };
 
 enum {
     ATTENTION_TILE = 64, /* rows of a tile of the fast kernels: sequences are multiples of it */
 };
 bool attention_is_fast(enum elem elem, int length, int width);
+/* Of fast ones: those of a multiple of ATTENTION_WHOLE; the gradient is one kernel, which can
+ * sum columns too. */
+enum {
+    ATTENTION_WHOLE = 128,       /* all of a head at once */
+    ATTENTION_MOST_JOINT = 4096, /* turns of keys are bits of a word */
+};
+bool attention_is_joint(const struct attention *args);
 /* The most a plain kernel takes. */
 enum {
     ATTENTION_MOST_LENGTH = 4096,

@@ -8,7 +8,7 @@
 #include "train/backend/cuda/sequence.h"
 
 struct attention_work {
-    struct place *qkv, *mask, *y, *saved, *bits, *dy, *dqkv, *delta;
+    struct place *qkv, *mask, *y, *saved, *bits, *dy, *dqkv, *delta, *dq, *parts;
     const struct attention_attrs *attrs;
     int64_t batch, length, width;
 };
@@ -41,7 +41,9 @@ static struct attention args_of(const struct cuda_plan *p, const struct attentio
                               .bits = data_of(w->bits),
                               .dy = data_of(w->dy),
                               .dqkv = data_of(w->dqkv),
-                              .delta = data_of(w->delta)};
+                              .delta = data_of(w->delta),
+                              .dq = data_of(w->dq),
+                              .parts = data_of(w->parts)};
 }
 
 static int
@@ -115,6 +117,21 @@ int plan_attention(struct cuda_plan *p, int n, struct err *e)
     return 0;
 }
 
+/* Where one kernel has all of a sequence it adds up dq where it is not at hand at once, and
+ * sums for the bias of the layer that made qkv come with the gradient. */
+static void plan_joint(struct cuda_plan *p, int n, struct attention_work *w)
+{
+    struct attention args = args_of(p, w);
+    int below = bias_reader(p, op_of(p, n)->out[0]);
+
+    if (!is_fast(p, w) || !attention_is_joint(&args))
+        return;
+    if (w->length > ATTENTION_WHOLE)
+        w->dq = scratch(p, ELEM_F32, w->batch * w->length * w->attrs->heads * w->width, n);
+    if (below >= 0)
+        w->parts = keep_bias_parts(p, n, below, (int)w->batch, w->dqkv->pitch);
+}
+
 int plan_attention_grad(struct cuda_plan *p, int n, struct err *e)
 {
     const struct op *op = op_of(p, n), *forward = op_of(p, op->forward);
@@ -133,5 +150,6 @@ int plan_attention_grad(struct cuda_plan *p, int n, struct err *e)
     touch_place(p, w->bits, n);
     w->dqkv = put(p, op->out[0], n);
     w->delta = scratch(p, ELEM_F32, 2 * w->batch * w->attrs->heads * w->length, n);
+    plan_joint(p, n, w);
     return 0;
 }

@@ -61,6 +61,22 @@ __device__ __forceinline__ void load_matrices_turned(unsigned r[4], const void *
                  : "memory");
 }
 
+/* The reverse of load_matrices(): Hopper and later. */
+__device__ __forceinline__ void store_matrices(void *row, const unsigned r[4])
+{
+#if __CUDA_ARCH__ >= 900
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+#else
+    (void)row;
+    (void)r;
+    __trap();
+#endif
+}
+
 /* Copies to shared memory that go on meanwhile. */
 __device__ __forceinline__ void copy_16(void *to, const void *from)
 {
