@@ -146,10 +146,10 @@ static double weigh(const struct ref_args *a, const struct head *h, int64_t i, d
         most = fmax(most, p[j]);
     }
     for (int64_t j = 0; j < h->t; j++)
-        sum += p[j] = exp(p[j] - most);
-    for (int64_t j = 0; j < h->t; j++)
+        sum += p[j] = isinf(p[j]) ? 0 : exp(p[j] - most);
+    for (int64_t j = 0; j < h->t && sum > 0; j++)
         p[j] /= sum;
-    return most + log(sum);
+    return sum > 0 ? most + log(sum) : 0; /* nothing to look at: zeros */
 }
 
 /* What dropout multiplies probability (i, j) with. */

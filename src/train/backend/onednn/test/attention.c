@@ -18,6 +18,7 @@ enum mask_kind {
     MASK_NONE, /* all is looked at */
     MASK_TAIL, /* sequences end early, each elsewhere */
     MASK_HOLES,
+    MASK_BLANK, /* a sequence has nothing to look at */
 };
 
 static const struct size {
@@ -28,7 +29,7 @@ static const struct size {
 } sizes[] = {
     {1, 4, 1, 0, MASK_NONE},       {7, 20, 1, 0.3f, MASK_HOLES}, {16, 32, 2, 0, MASK_TAIL},
     {33, 24, 3, 0.1f, MASK_TAIL},  {64, 64, 1, 0.1f, MASK_NONE}, {70, 80, 2, 0.5f, MASK_HOLES},
-    {131, 48, 1, 0.1f, MASK_TAIL}, {128, 128, 2, 0, MASK_HOLES},
+    {131, 48, 1, 0.1f, MASK_TAIL}, {128, 128, 2, 0, MASK_HOLES}, {20, 16, 2, 0.1f, MASK_BLANK},
 };
 
 struct side {
@@ -75,6 +76,8 @@ static bool is_shown(const struct size *s, int64_t n, int64_t at)
 {
     if (s->mask == MASK_TAIL)
         return at < s->t - n * (s->t / 3);
+    if (s->mask == MASK_BLANK)
+        return n != 1;
     return s->mask == MASK_NONE || (at + n) % 3 != 1;
 }
 
