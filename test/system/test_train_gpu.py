@@ -315,8 +315,8 @@ def test_digits_are_learned(mnist, tmp_path, precision):
 # What the backend has kernels of its own for: the first convolution of 64 channels that residual
 # networks for ImageNet begin with, and attention with heads of 64 over sequences of whole tiles,
 # which are padded here to different lengths.
-SAME = dict(layers=2, width=128, heads=2, vocabulary=100, positions=64)
-SAME_TEXT = (64, 8)
+SAME = dict(layers=2, width=128, heads=2, vocabulary=100, positions=128)
+SAME_TEXT = (128, 16)
 
 
 @pytest.fixture(scope="module", name="photos")

@@ -13,12 +13,12 @@ extern "C" {
 #endif
 
 void attention_fast_forward(cudaStream_t stream, enum elem elem, const struct attention *args);
-/* dq, dk, dv and the parts in one; of those that attention_is_joint(). */
-void attention_fast_grad_joint(cudaStream_t stream,
+/* dq, dk, dv and the parts; of those that attention_is_joint(), ATTENTION_WHOLE long ... */
+void attention_fast_grad_whole(cudaStream_t stream,
                                enum elem elem,
                                const struct attention *args);
-/* The same for sequences of 128. */
-void attention_fast_grad_whole(cudaStream_t stream,
+/* ... and longer. */
+void attention_fast_grad_joint(cudaStream_t stream,
                                enum elem elem,
                                const struct attention *args);
 /* dq, and delta and exponents of all rows for the other. */

@@ -8,21 +8,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/backend/cuda/attention-joint.cuh"
 
-enum {
-    GROUPS = 2,
-    JOINT_THREADS = GROUPS * THREADS,
-    KEYS = GROUPS * TILE, /* of a turn */
-    CHUNK = 32,           /* queries at a time */
-};
+static_assert(ATTENTION_MOST_JOINT <= 32 * KEYS, "a turn of keys is a bit");
 
 template <class T> struct joint_room {
     using tile = typename group<T>::tile;
     tile k[GROUPS], v[GROUPS];
     tile q[2], dy[2]; /* a tile of queries, and the next */
     tile ds[GROUPS];  /* (keys, queries) */
-    kept_words<GROUPS> bits[2];
+    struct kept_words bits[2];
     float delta[2][TILE], less[2][TILE];
-    column_sums<GROUPS> sums;
+    struct column_sums sums;
 };
 
 /* Of all rows of all heads dy . y, and behind them what their exponents are less. */
@@ -159,12 +154,11 @@ static __device__ __forceinline__ void add_chunk(
     M::template settle<CHUNK / 16>(of_k);
     M::template settle<8>(w.dv);
     M::template settle<8>(w.dk);
+    put_rows<T, CHUNK / 16>(&sh->ds[w.g], of_k, half / 8);
     M::begin();
     M::template times_columns<CHUNK / 16>(w.dv, of_v, &sh->dy[stage], half);
     M::template times_columns<CHUNK / 16>(w.dk, of_k, &sh->q[stage], half);
-    M::commit();
-    put_rows<T, CHUNK / 16>(&sh->ds[w.g], of_k, half / 8);
-    M::template wait<0>();
+    M::end();
     M::template settle<8>(w.dv);
     M::template settle<8>(w.dk);
 }
@@ -325,36 +319,25 @@ static __global__ void __launch_bounds__(JOINT_THREADS, 2) attention_grad_joint(
         store_sums(&sh->sums, a, s);
 }
 
-template <class T, bool DROPS>
-static void launch_joint(cudaStream_t stream, const struct attention *args)
-{
-    auto *kernel = attention_grad_joint<T, DROPS>;
-    const int bytes = (int)sizeof(joint_room<T>);
-    int64_t threads = (int64_t)args->batch * args->heads * args->length * 8;
-
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    attention_deltas<T>
-        <<<(unsigned)((threads + JOINT_THREADS - 1) / JOINT_THREADS), JOINT_THREADS, 0, stream>>>(
-            *args);
-    kernel<<<dim3(1, (unsigned)args->heads, (unsigned)args->batch), JOINT_THREADS, bytes,
-             stream>>>(*args);
-}
-
+/* Few heads leave most of the card idle: longer sequences are then better parted by tiles. */
 bool attention_is_joint(const struct attention *args)
 {
     return args->has_groups && args->width == WIDTH && args->length % KEYS == 0 &&
-           args->length <= ATTENTION_MOST_JOINT;
+           args->length <= ATTENTION_MOST_JOINT &&
+           (args->length == ATTENTION_WHOLE ||
+            (int64_t)args->batch * args->heads >= args->multiprocessors);
 }
 
 void attention_fast_grad_joint(cudaStream_t stream, enum elem elem, const struct attention *args)
 {
-    bool drops = args->dropout.limit != 0;
+    int64_t threads = (int64_t)args->batch * args->heads * args->length * 8;
+    unsigned blocks = (unsigned)((threads + JOINT_THREADS - 1) / JOINT_THREADS);
 
-    if (args->length == ATTENTION_WHOLE)
-        attention_fast_grad_whole(stream, elem, args);
-    else if (elem == ELEM_BF16)
-        (drops ? launch_joint<__nv_bfloat16, true> : launch_joint<__nv_bfloat16, false>)(stream,
-                                                                                         args);
-    else
-        (drops ? launch_joint<__half, true> : launch_joint<__half, false>)(stream, args);
+    by_joint(elem, args, [&](auto engine, auto drops) {
+        using T = typename decltype(engine)::type;
+
+        attention_deltas<T><<<blocks, JOINT_THREADS, 0, stream>>>(*args);
+        launch_heads(attention_grad_joint<T, decltype(drops)::value>, sizeof(joint_room<T>),
+                     stream, args);
+    });
 }

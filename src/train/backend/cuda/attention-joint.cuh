@@ -1,10 +1,10 @@
 /* attention-joint.cuh - what the kernels that make all of attention's gradient share, for
  * Hopper: attention-whole.cu and attention-joint.cu.
  *
- * A block of G groups of four warps has a head: each group 64 keys at a time, over all queries
+ * A block of two groups of four warps has a head: each group 64 keys at a time, over all queries
  * in tiles of 64.  Probabilities are made once for dq, dk and dv (the two kernels of
  * attention-backward.cu make them twice).  They lie turned, keys by queries, so that they are the
- * left operand of dv as they are; what dq is made of goes through shared memory, where all
+ * left operand of dv as they are; what dq is made of goes through shared memory, where both
  * groups read it.
  *
  * The block has all rows of its columns, so it sums them too, for the gradient of the bias.
@@ -17,20 +17,24 @@
 #include "train/backend/cuda/attention-tiles.cuh"
 
 enum {
+    GROUPS = 2,
+    JOINT_THREADS = GROUPS * THREADS,
+    KEYS = GROUPS * TILE, /* at a time */
+    CHUNK = 32,           /* queries at a time */
     WIDTH = 64,
 };
 
-/* Of a tile of queries: what dropout kept of the keys of G groups. */
-template <int G> struct kept_words {
-    unsigned word[G * TILE / 32][TILE];
+/* Of a tile of queries: what dropout kept. */
+struct kept_words {
+    unsigned word[KEYS / 32][TILE];
 };
 
 /* Sums of columns of dq, dk, dv, by warp. */
-template <int G> struct column_sums {
-    float of[3][G * WARPS][WIDTH];
+struct column_sums {
+    float of[3][GROUPS * WARPS][WIDTH];
 };
 
-/* Which of the groups a warp is of: the compiler sees that lanes agree. */
+/* Which of the two groups a warp is of: the compiler sees that lanes agree. */
 __device__ __forceinline__ int group_of_warp()
 {
     return __shfl_sync(0xffffffffu, (int)threadIdx.x / THREADS, 0);
@@ -54,11 +58,10 @@ dot_row(const struct attention &a, int64_t row, int64_t column, int part)
 }
 
 /* A word for each thread: of tile `block` of queries, and the keys of `turn`. */
-template <int G>
 __device__ __forceinline__ void copy_kept(
-    kept_words<G> *to, const struct attention &a, const struct spot &s, int turn, int block)
+    struct kept_words *to, const struct attention &a, const struct spot &s, int turn, int block)
 {
-    constexpr int WORDS = G * TILE / 32;
+    constexpr int WORDS = KEYS / 32;
     int query = threadIdx.x / WORDS, word = threadIdx.x % WORDS;
     int64_t row = s.head * a.length + block * TILE + query;
 
@@ -175,9 +178,9 @@ __device__ __forceinline__ void soften_back(float p[N / 8][4],
 
 /* What dropout kept of a thread's elements, from query `first` of the tile on: bit 8 r of word
  * 2 j + c. */
-template <int N, int G>
+template <int N>
 __device__ __forceinline__ void
-read_kept(unsigned kept[N / 4], const kept_words<G> *bits, int first)
+read_kept(unsigned kept[N / 4], const struct kept_words *bits, int first)
 {
     int lane = threadIdx.x % 32, shift = (threadIdx.x / 32 & 1) * 16 + lane / 4;
     const unsigned *from = bits->word[threadIdx.x / 64] + first + lane % 4 * 2;
@@ -230,16 +233,15 @@ __device__ __forceinline__ void turn_back(float dp[N / 8][4],
 }
 
 /* By all threads, before a barrier. */
-template <int G> __device__ __forceinline__ void clear_sums(column_sums<G> *sums)
+__device__ __forceinline__ void clear_sums(struct column_sums *sums)
 {
-    for (int i = threadIdx.x; i < 3 * G * WARPS * WIDTH; i += G * THREADS)
+    for (int i = threadIdx.x; i < 3 * GROUPS * WARPS * WIDTH; i += JOINT_THREADS)
         sums->of[0][0][i] = 0;
 }
 
 /* All warps' together. */
-template <int G>
 __device__ __forceinline__ void
-store_sums(const column_sums<G> *sums, const struct attention &a, const struct spot &s)
+store_sums(const struct column_sums *sums, const struct attention &a, const struct spot &s)
 {
     int which = threadIdx.x / WIDTH, column = threadIdx.x % WIDTH;
     float sum = 0;
@@ -247,9 +249,28 @@ store_sums(const column_sums<G> *sums, const struct attention &a, const struct s
     __syncthreads();
     if (which >= 3)
         return;
-    for (int w = 0; w < G * WARPS; w++)
+    for (int w = 0; w < GROUPS * WARPS; w++)
         sum += sums->of[which][w][column];
     a.parts[blockIdx.z * a.pitch + which * s.d + s.column + column] = sum;
+}
+
+/* A block for each head. */
+template <class K>
+void launch_heads(K kernel, size_t bytes, cudaStream_t stream, const struct attention *args)
+{
+    dim3 grid(1, (unsigned)args->heads, (unsigned)args->batch);
+
+    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    kernel<<<grid, JOINT_THREADS, bytes, stream>>>(*args);
+}
+
+/* Calls with the types of a shape that attention_is_joint(): call(engine, drops). */
+template <class F> void by_joint(enum elem elem, const struct attention *args, F call)
+{
+    if (elem == ELEM_BF16)
+        by_dropout<group<__nv_bfloat16>>(args, call);
+    else
+        by_dropout<group<__half>>(args, call);
 }
 
 #endif

@@ -25,7 +25,8 @@ void attention_backward(cudaStream_t stream, enum elem elem, const struct attent
     if (!attention_is_fast(elem, args->length, args->width)) {
         attention_plain_backward(stream, elem, args);
     } else if (attention_is_joint(args)) {
-        attention_fast_grad_joint(stream, elem, args);
+        (args->length == ATTENTION_WHOLE ? attention_fast_grad_whole
+                                         : attention_fast_grad_joint)(stream, elem, args);
     } else {
         attention_fast_grad_q(stream, elem, args);
         attention_fast_grad_kv(stream, elem, args);

@@ -2,9 +2,10 @@
  *
  * The fast kernels are for 16-bit types, heads of 32, 64 or 128 and sequences of a multiple of
  * 64: tensor cores, a tile of the T T matrix at a time, never all of it; tiles whose keys are
- * all masked are passed over.  What dropout keeps is drawn in the forward pass and kept as bits
- * (one for each element of N A T T, in order), so that the gradient need not draw it twice
- * more.  The plain kernels do everything, slowly.
+ * all masked are passed over (128 keys at a time where one block has a head).  What dropout
+ * keeps is drawn in the forward pass and kept as bits (one for each element of N A T T, in
+ * order), so that the gradient need not draw it twice more.  The plain kernels do everything,
+ * slowly.
  *
  * The gradient adds up in a fixed order: a block has a head and makes all of dq, dk and dv
  * (attention-joint.cu); or, where that cannot be, one kernel has rows of q and goes over the
@@ -27,7 +28,8 @@ struct attention {
     int64_t y_pitch;                 /* of y and dy */
     float scale;
     struct seq_dropout dropout;
-    bool has_groups; /* the card multiplies for four warps at once (Hopper) */
+    int multiprocessors; /* of the card */
+    bool has_groups;     /* the card multiplies for four warps at once (Hopper) */
     const void *qkv;
     const int32_t *mask; /* N T: 0 = not to be looked at */
     void *y;
@@ -36,9 +38,10 @@ struct attention {
     /* Of the gradient: */
     const void *dy;
     void *dqkv;
-    float *delta; /* N A T of two */
-    float *dq;    /* N A T width, of those that attention_is_joint() and are longer than
-                     ATTENTION_WHOLE; else NULL */
+    float
+        *delta; /* 2 N A T: of each row dy . y and its exponent's sum; not of ATTENTION_WHOLE */
+    float *dq;  /* N A T width, of those that attention_is_joint() and are longer than
+                   ATTENTION_WHOLE; else NULL */
     float *parts; /* sums over each sequence of dqkv's columns, N of pitch; of those that
                      attention_is_joint(), or NULL */
 };
@@ -47,8 +50,8 @@ enum {
     ATTENTION_TILE = 64, /* rows of a tile of the fast kernels: sequences are multiples of it */
 };
 bool attention_is_fast(enum elem elem, int length, int width);
-/* Of fast ones: those of a multiple of ATTENTION_WHOLE; the gradient is one kernel, which can
- * sum columns too. */
+/* Of fast ones: a block has a head and makes all of its gradient, and can sum columns too.  On
+ * Hopper, heads of 64, sequences of a multiple of ATTENTION_WHOLE. */
 enum {
     ATTENTION_WHOLE = 128,       /* all of a head at once */
     ATTENTION_MOST_JOINT = 4096, /* turns of keys are bits of a word */

@@ -9,21 +9,18 @@
 #include "train/backend/cuda/attention-joint.cuh"
 
 enum {
-    GROUPS = 2,
-    WHOLE_THREADS = GROUPS * THREADS,
     LENGTH = ATTENTION_WHOLE,
     BLOCKS = LENGTH / TILE, /* tiles of queries */
-    CHUNK = 32,             /* queries at a time */
 };
-static_assert(LENGTH == GROUPS * TILE, "all keys at once");
+static_assert(LENGTH == (int)KEYS, "all keys at once");
 
 template <class T> struct whole_room {
     using tile = typename group<T>::tile;
     tile q[BLOCKS], k[GROUPS], v[GROUPS], dy[BLOCKS];
     tile ds[BLOCKS][GROUPS]; /* (keys, queries) */
     float delta[LENGTH], less[LENGTH]; /* of a row: dy . y, what its exponents are less */
-    kept_words<GROUPS> bits[BLOCKS];
-    column_sums<GROUPS> sums;
+    struct kept_words bits[BLOCKS];
+    struct column_sums sums;
 };
 
 template <class T, bool DROPS>
@@ -51,8 +48,8 @@ find_deltas(whole_room<T> *sh, const struct attention &a, const struct spot &s)
     if (threadIdx.x < LENGTH)
         sh->less[threadIdx.x] = exponent_of(a.saved[s.head * LENGTH + threadIdx.x]);
 #pragma unroll
-    for (int i = 0; i < LENGTH / (WHOLE_THREADS / 8); i++) {
-        int row = i * (WHOLE_THREADS / 8) + threadIdx.x / 8;
+    for (int i = 0; i < LENGTH / (JOINT_THREADS / 8); i++) {
+        int row = i * (JOINT_THREADS / 8) + threadIdx.x / 8;
 
         sh->delta[row] = dot_row<T>(a, s.row + row, s.column, threadIdx.x % 8);
     }
@@ -93,6 +90,7 @@ static __device__ __forceinline__ void add_chunk(float dv[8][4],
     as_left<T, CHUNK / 8>(left, dp);
     put_rows<T, CHUNK / 16>(&sh->ds[block][g], left, half / 8);
     M::template wait<0>();
+    M::template settle<CHUNK / 16>(of_v); /* not used again before */
     M::template settle<8>(dv);
 }
 
@@ -129,9 +127,10 @@ static __device__ __forceinline__ void store_part(float d[8][4],
                                                   typename group<T>::tile *room,
                                                   whole_room<T> *sh,
                                                   const struct attention &a,
-                                                  const struct spot &s)
+                                                  const struct spot &s,
+                                                  int g)
 {
-    int64_t row = s.row + threadIdx.x / THREADS * TILE;
+    int64_t row = s.row + g * TILE;
 
     scale_by<8>(d, factor);
     if (a.parts)
@@ -141,7 +140,7 @@ static __device__ __forceinline__ void store_part(float d[8][4],
 }
 
 template <class T, bool DROPS>
-static __global__ void __launch_bounds__(WHOLE_THREADS, 2) attention_grad_whole(struct attention a)
+static __global__ void __launch_bounds__(JOINT_THREADS, 2) attention_grad_whole(struct attention a)
 {
     whole_room<T> *sh = shared_room<whole_room<T>>();
     struct spot s = spot_of(a);
@@ -163,33 +162,21 @@ static __global__ void __launch_bounds__(WHOLE_THREADS, 2) attention_grad_whole(
         add_chunk<T, DROPS>(d, sh, a, g, i, is_seen);
     group<T>::arrived();
     __syncthreads();
-    store_part<T>(d, 2, DROPS ? a.dropout.factor : 1, &sh->v[g], sh, a, s);
+    store_part<T>(d, 2, DROPS ? a.dropout.factor : 1, &sh->v[g], sh, a, s, g);
     make_rows<false>(d, sh, g);
-    store_part<T>(d, 1, a.scale, &sh->dy[g], sh, a, s);
+    store_part<T>(d, 1, a.scale, &sh->dy[g], sh, a, s, g);
     make_rows<true>(d, sh, g);
-    store_part<T>(d, 0, a.scale, &sh->v[g], sh, a, s);
+    store_part<T>(d, 0, a.scale, &sh->v[g], sh, a, s, g);
     if (a.parts)
         store_sums(&sh->sums, a, s);
 }
 
-template <class T, bool DROPS>
-static void launch_whole(cudaStream_t stream, const struct attention *args)
-{
-    auto *kernel = attention_grad_whole<T, DROPS>;
-    const int bytes = (int)sizeof(whole_room<T>);
-
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    kernel<<<dim3(1, (unsigned)args->heads, (unsigned)args->batch), WHOLE_THREADS, bytes,
-             stream>>>(*args);
-}
-
 void attention_fast_grad_whole(cudaStream_t stream, enum elem elem, const struct attention *args)
 {
-    bool drops = args->dropout.limit != 0;
+    by_joint(elem, args, [&](auto engine, auto drops) {
+        using T = typename decltype(engine)::type;
 
-    if (elem == ELEM_BF16)
-        (drops ? launch_whole<__nv_bfloat16, true> : launch_whole<__nv_bfloat16, false>)(stream,
-                                                                                         args);
-    else
-        (drops ? launch_whole<__half, true> : launch_whole<__half, false>)(stream, args);
+        launch_heads(attention_grad_whole<T, decltype(drops)::value>, sizeof(whole_room<T>),
+                     stream, args);
+    });
 }

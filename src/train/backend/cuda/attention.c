@@ -33,6 +33,7 @@ static struct attention args_of(const struct cuda_plan *p, const struct attentio
                               .y_pitch = w->y->pitch,
                               .scale = w->attrs->scale,
                               .dropout = dropout_of(p, w->attrs->dropout, w->attrs->stream),
+                              .multiprocessors = p->device->multiprocessors,
                               .has_groups = p->device->capability == 90,
                               .qkv = w->qkv->data,
                               .mask = w->mask->data,
@@ -117,18 +118,20 @@ int plan_attention(struct cuda_plan *p, int n, struct err *e)
     return 0;
 }
 
-/* Where one kernel has all of a sequence it adds up dq where it is not at hand at once, and
- * sums for the bias of the layer that made qkv come with the gradient. */
-static void plan_joint(struct cuda_plan *p, int n, struct attention_work *w)
+/* What kernels share or add up on the way.  Where a block has all of a sequence, sums for the
+ * bias of the layer that made qkv come with the gradient. */
+static void plan_shared(struct cuda_plan *p, int n, struct attention_work *w)
 {
     struct attention args = args_of(p, w);
+    bool is_joint = is_fast(p, w) && attention_is_joint(&args);
+    int64_t rows = w->batch * w->attrs->heads * w->length;
     int below = bias_reader(p, op_of(p, n)->out[0]);
 
-    if (!is_fast(p, w) || !attention_is_joint(&args))
-        return;
-    if (w->length > ATTENTION_WHOLE)
-        w->dq = scratch(p, ELEM_F32, w->batch * w->length * w->attrs->heads * w->width, n);
-    if (below >= 0)
+    if (!is_joint || w->length > ATTENTION_WHOLE)
+        w->delta = scratch(p, ELEM_F32, 2 * rows, n);
+    if (is_joint && w->length > ATTENTION_WHOLE)
+        w->dq = scratch(p, ELEM_F32, rows * w->width, n);
+    if (is_joint && below >= 0)
         w->parts = keep_bias_parts(p, n, below, (int)w->batch, w->dqkv->pitch);
 }
 
@@ -149,7 +152,6 @@ int plan_attention_grad(struct cuda_plan *p, int n, struct err *e)
     w->bits = p->kept[op->forward];
     touch_place(p, w->bits, n);
     w->dqkv = put(p, op->out[0], n);
-    w->delta = scratch(p, ELEM_F32, 2 * w->batch * w->attrs->heads * w->length, n);
-    plan_joint(p, n, w);
+    plan_shared(p, n, w);
     return 0;
 }

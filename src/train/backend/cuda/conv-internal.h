@@ -63,6 +63,7 @@ struct conv_work {
     struct conv_sums *sums;
     /* weights: dw as the kernel writes it, unless that is the gradient itself */
     struct place *rough;
+    struct place *wanted; /* conv-check.c: dw as it should be, and two sums; or NULL */
     int grad;
     int64_t weights;
     struct place *parts;         /* of our own kernel for pictures */
@@ -107,19 +108,11 @@ int candidate_run(struct cuda_plan *p,
                   cudaStream_t stream,
                   struct err *e);
 
-/* What engines are held against while a choice is made; nothing where none is suspected.  What
- * the op reads is overwritten. */
-struct conv_check {
-    float *wanted;
-};
-int conv_check_begin(struct cuda_plan *p,
-                     const struct conv_work *w,
-                     struct conv_check *check,
-                     struct err *e);
-/* Behind the run of an engine. */
-bool conv_check_is_right(const struct cuda_plan *p,
-                         const struct conv_work *w,
-                         const struct conv_check *check);
-void conv_check_end(struct conv_check *check);
+/* Of a gradient of weights whose pads make engines suspect; of others nothing. */
+void plan_conv_check(struct cuda_plan *p, int n, struct conv_work *w);
+/* Before engines are tried: what they are held against. */
+int conv_check_begin(struct cuda_plan *p, const struct conv_work *w, struct err *e);
+/* Runs it. */
+bool conv_is_right(struct cuda_plan *p, struct conv_work *w, const struct candidate *c);
 
 #endif

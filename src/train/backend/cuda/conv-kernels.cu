@@ -178,17 +178,6 @@ __global__ void __launch_bounds__(THREADS)
         dw[at] = (adds ? dw[at] : 0) + sum;
 }
 
-template <class T>
-__global__ void __launch_bounds__(THREADS)
-    pattern(T *x, int64_t count, int cols, int pitch, unsigned seed)
-{
-    int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    unsigned mixed = ((unsigned)i ^ seed << 29) * 2654435761u;
-
-    if (i < count)
-        x[i] = from_float<T>(i % pitch < cols ? (float)((mixed >> 16) % 3) - 1 : 0);
-}
-
 __global__ void __launch_bounds__(THREADS)
     squares(const float *a, const float *b, int64_t count, float *ret)
 {
@@ -229,14 +218,6 @@ void conv_into_grad(
     BY_ELEM(elem, T,
             into_grad<<<loop_blocks(count / 8 + 1), THREADS, 0, stream>>>(
                 static_cast<const T *>(from), to, count, adds));
-}
-
-void conv_pattern(
-    enum elem elem, void *x, int64_t rows, int cols, int pitch, unsigned seed, cudaStream_t stream)
-{
-    BY_ELEM(elem, T,
-            pattern<<<blocks_of(rows * pitch), THREADS, 0, stream>>>(
-                static_cast<T *>(x), rows * pitch, cols, pitch, seed));
 }
 
 void conv_squares(

@@ -27,14 +27,6 @@ void conv_finish(enum elem elem,
 void conv_into_grad(
     enum elem elem, const void *from, float *to, int64_t count, bool adds, cudaStream_t stream);
 
-/* -1, 0 or 1 in `cols` columns of all rows, by `seed`; zeros behind them. */
-void conv_pattern(enum elem elem,
-                  void *x,
-                  int64_t rows,
-                  int cols,
-                  int pitch,
-                  unsigned seed,
-                  cudaStream_t stream);
 /* ret[0] = sum of (a - b)^2, ret[1] = sum of b^2. */
 void conv_squares(
     const float *a, const float *b, int64_t count, float *ret, cudaStream_t stream);

@@ -5,7 +5,8 @@
  * it), each with the engines that cuDNN proposes, and one by the definition for shapes that no
  * engine takes.  The best is measured on the real buffers and remembered by its number; ops of
  * the same shape share the choice and what was built for it.  With a remembered choice only
- * that one is built.  Here they are listed and chosen; conv-run.c builds and runs them.
+ * that one is built (and checked, where pads make that needed).  Here they are listed and
+ * chosen; conv-run.c builds and runs them.
  *
  * A gradient of data that only goes on through the gradient of a relu takes that along, inside
  * the graph or by a pass behind it.
@@ -146,16 +147,14 @@ run_conv(struct cuda_plan *p, const struct action *a, cudaStream_t stream, struc
 struct trial {
     struct cuda_plan *p;
     struct conv_work *w;
-    struct conv_check check;
 };
 
-/* An engine that has not been looked at yet. */
+/* Looked at once. */
 static bool is_right(const struct trial *t, const struct candidate *c)
 {
-    if (is_own(c->form->kind) || c->form->is_right[c->config])
-        return true;
-    c->form->is_right[c->config] = conv_check_is_right(t->p, t->w, &t->check);
-    return c->form->is_right[c->config];
+    if (!is_own(c->form->kind) && !c->form->is_right[c->config])
+        c->form->is_right[c->config] = conv_is_right(t->p, t->w, c);
+    return is_own(c->form->kind) || c->form->is_right[c->config];
 }
 
 /* A batch norm behind it counts along: with the sums or by its own pass.  So does the gradient
@@ -169,7 +168,7 @@ static int try_candidate(void *context, int i, cudaStream_t stream)
     if (!candidate_is_ready(t->p, t->w, &c) ||
         (c.form->kind == FORM_DIRECT && t->w->set->any_ran))
         return -1;
-    if (candidate_run(t->p, t->w, &c, false, stream, NULL) < 0 || !is_right(t, &c)) {
+    if (!is_right(t, &c) || candidate_run(t->p, t->w, &c, false, stream, NULL) < 0) {
         if (!is_own(c.form->kind))
             c.form->is_bad[c.config] = true;
         return -1;
@@ -212,13 +211,12 @@ static const char *label_of(struct cuda_plan *p, const struct conv_work *w, cons
 /* For all of its shape. */
 static int choose_first(struct cuda_plan *p, struct conv_work *w, struct err *e)
 {
-    struct trial trial = {.p = p, .w = w};
-    int r = conv_check_begin(p, w, &trial.check, e);
+    struct trial trial = {p, w};
 
-    if (r == 0)
-        r = tune_choose(p, w->set->key, CANDIDATES, try_candidate, &trial, &w->set->choice, e);
-    conv_check_end(&trial.check);
-    return r < 0 ? r : settle(p, w, e);
+    if (conv_check_begin(p, w, e) < 0 ||
+        tune_choose(p, w->set->key, CANDIDATES, try_candidate, &trial, &w->set->choice, e) < 0)
+        return -1;
+    return settle(p, w, e);
 }
 
 static int choose(struct cuda_plan *p, void *work, struct err *e)
@@ -355,6 +353,7 @@ int plan_conv_weights(struct cuda_plan *p, int n, struct err *e)
     w->grad = op->out[0];
     w->w = put(p, op->out[0], n);
     w->rough = scratch(p, p->elem, w->weights, n);
+    plan_conv_check(p, n, w);
     w->is_stem = stem_fits(&w->direct);
     if (w->is_stem)
         w->parts = scratch(p, ELEM_F32, stem_parts(&w->direct, p->device->multiprocessors), n);

@@ -26,13 +26,13 @@ struct shape {
 /* Around the tiles of 64, and what is shorter than a piece of one; several tiles; heads of
  * other widths, with rows that are padded; more heads than there are multiprocessors. */
 static const struct shape shapes[] = {
-    {1, 2, 64, 6},    {2, 2, 64, 6},   {16, 2, 64, 6},   {17, 2, 64, 6},  {32, 2, 64, 6},
-    {63, 2, 64, 6},   {64, 2, 64, 6},  {65, 2, 64, 6},   {96, 1, 64, 6},  {100, 2, 64, 6},
-    {112, 3, 64, 6},  {127, 2, 64, 6}, {128, 2, 64, 6},  {128, 1, 64, 6}, {129, 2, 64, 6},
-    {192, 1, 64, 6},  {200, 1, 64, 6}, {256, 2, 64, 6},  {384, 1, 64, 6}, {512, 1, 64, 3},
-    {128, 50, 64, 1}, {64, 3, 32, 6},  {128, 1, 32, 6},  {100, 2, 32, 6}, {192, 2, 32, 3},
-    {128, 1, 128, 6}, {65, 2, 128, 3}, {192, 1, 128, 3}, {65, 3, 12, 6},  {50, 1, 40, 3},
-    {128, 2, 40, 2},
+    {1, 2, 64, 6},    {2, 2, 64, 6},    {16, 2, 64, 6},   {17, 2, 64, 6},  {32, 2, 64, 6},
+    {63, 2, 64, 6},   {64, 2, 64, 6},   {65, 2, 64, 6},   {96, 1, 64, 6},  {100, 2, 64, 6},
+    {112, 3, 64, 6},  {127, 2, 64, 6},  {128, 2, 64, 6},  {128, 1, 64, 6}, {129, 2, 64, 6},
+    {192, 1, 64, 6},  {200, 1, 64, 6},  {256, 2, 64, 6},  {384, 1, 64, 6}, {512, 2, 64, 3},
+    {128, 50, 64, 1}, {64, 3, 32, 6},   {128, 1, 32, 6},  {100, 2, 32, 6}, {192, 2, 32, 3},
+    {128, 1, 128, 6}, {65, 2, 128, 3},  {192, 1, 128, 3}, {65, 3, 12, 6},  {50, 1, 40, 3},
+    {128, 2, 40, 2},  {1024, 2, 64, 1},
 };
 
 static const float dropouts[] = {0, 0.1f};
@@ -430,13 +430,15 @@ static void elements_are_what_they_should_be(void **state)
     with_card(run_shapes, test);
 }
 
-/* fp32 has one set of kernels for all cards. */
+/* fp32 has one set of kernels for all cards.  On a small one long sequences have a block for
+ * each head. */
 int main(int argc, char **argv)
 {
     static struct test of[] = {
         {&card_itself, &roundings[0]}, {&card_itself, &roundings[1]},
         {&card_itself, &roundings[2]}, {&card_old, &roundings[1]},
-        {&card_old, &roundings[2]},
+        {&card_old, &roundings[2]},    {&card_small, &roundings[1]},
+        {&card_small, &roundings[2]},
     };
     const struct CMUnitTest tests[] = {
         {"fp32", elements_are_what_they_should_be, NULL, NULL, &of[0]},
@@ -444,6 +446,8 @@ int main(int argc, char **argv)
         {"fp16", elements_are_what_they_should_be, NULL, NULL, &of[2]},
         {"bf16 before Hopper", elements_are_what_they_should_be, NULL, NULL, &of[3]},
         {"fp16 before Hopper", elements_are_what_they_should_be, NULL, NULL, &of[4]},
+        {"bf16, small", elements_are_what_they_should_be, NULL, NULL, &of[5]},
+        {"fp16, small", elements_are_what_they_should_be, NULL, NULL, &of[6]},
     };
 
     wanted_precision = argc > 1 ? argv[1] : "";

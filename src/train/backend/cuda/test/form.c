@@ -48,6 +48,7 @@ struct forms {
     int count;
     struct str products; /* lines of the file, as they were measured */
     int taken, refused;
+    int engines_for_weights; /* that were taken */
 };
 
 static const char *wanted_name = "", *wanted_precision = "";
@@ -205,10 +206,14 @@ static void count_taken(struct forms *f, const struct cuda_plan *p, int round)
         const struct conv_work *w = conv_of_op(p, n);
         const struct forced *to = w ? forced_for(f, w->set->key) : NULL;
 
-        if (to && w->set->choice == to->choices[round % to->count])
+        if (!to)
+            continue;
+        if (w->set->choice == to->choices[round % to->count])
             f->taken++;
-        else if (to)
+        else
             f->refused++;
+        f->engines_for_weights +=
+            w->way == DNN_WEIGHTS && !is_own(candidate_of(w->set, w->set->choice).form->kind);
     }
 }
 
@@ -339,6 +344,11 @@ static void run_item(size_t i)
            f->refused);
     if (f->count > 0 && f->taken == 0) {
         printf("WRONG \"%s\": the choices were not taken\n", c->name);
+        progress->wrong++;
+    }
+    /* Those that are refused there are some, not all. */
+    if (strcmp(c->name, "strides, padded behind") == 0 && f->engines_for_weights == 0) {
+        printf("WRONG \"%s\": no engine makes its gradients of weights\n", c->name);
         progress->wrong++;
     }
     str_done(&f->products);

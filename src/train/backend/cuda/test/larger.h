@@ -96,6 +96,28 @@ static inline void larger_norm(struct graph *g, int64_t width)
     larger_finish(
         g, graph_reshape(g, y, 2, (const int64_t[]){CASE_ROWS, LARGER_ROWS / CASE_ROWS * 16}));
 }
+/* Two heads of 64, and the bias of the layer before them. */
+static inline void larger_attention(struct graph *g, int64_t length)
+{
+    struct init init = {INIT_NORMAL, 0.2f};
+    int64_t rows = CASE_ROWS * length;
+
+    labels(g);
+    int mask = graph_input(g, "mask", DTYPE_I32, 2, (const int64_t[]){CASE_ROWS, length});
+    int x = graph_linear(g, "qkv", matrix(g, "x", rows, 16), 384, init, true);
+    x = graph_attention(g, "attention", x, mask, 2, 0.1f);
+    x = graph_linear(g, "out", x, 16, init, true);
+    larger_finish(g,
+                  graph_reshape(g, x, 2, (const int64_t[]){CASE_ROWS, rows / CASE_ROWS * 16}));
+}
+static inline void larger_attention_128(struct graph *g)
+{
+    larger_attention(g, 128);
+}
+static inline void larger_attention_256(struct graph *g)
+{
+    larger_attention(g, 256);
+}
 static inline void larger_norm_20(struct graph *g)
 {
     larger_norm(g, 20);
@@ -128,6 +150,8 @@ static const struct graph_case larger_cases[] = {
     {"stem, 2x4 with stride, four channels", larger_stem_2x4, CASE_FUSED, false, NULL},
     {"strides, padded behind", larger_strides, CASE_FUSED, false, NULL},
     {"bn, many rows", larger_bn, CASE_FUSED, true, NULL},
+    {"attention over 128", larger_attention_128, CASE_FUSED_MORE, false, NULL},
+    {"attention over 256", larger_attention_256, CASE_FUSED_MORE, false, NULL},
     {"rows of 20", larger_norm_20, CASE_FUSED_MORE, false, NULL},
     {"rows of 264", larger_norm_264, CASE_FUSED_MORE, false, NULL},
     {"rows of 264 apart", larger_norm_264, 0, false, NULL},

@@ -1,7 +1,7 @@
 /* Every kind of op on the card against the oracle, in each precision, also as on a card that is
  * small or older: one line for each case that is wrong, and on to the next.
  *
- * Usage by hand: op [words of a case's name [fp32|bf16|fp16]]
+ * Usage by hand: op [words of a case's name [fp32|tf32|bf16|fp16]]
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "compare.h"

@@ -147,6 +147,8 @@ static const struct passes_case {
     {"conv 3x3", PRECISION_BF16, 4e-2},
     {"transformer, fused", PRECISION_BF16, 4e-2},
     {"rows of 264", PRECISION_BF16, 4e-2},
+    {"attention over 128", PRECISION_BF16, 4e-2},
+    {"attention over 256", PRECISION_BF16, 4e-2},
     {"stem, 5x5, one channel", PRECISION_BF16, 4e-2},
     {"stem, 5x5, one channel", PRECISION_FP16, 8e-3},
     {"stem, 2x4 with stride, four channels", PRECISION_BF16, 4e-2},
@@ -272,9 +274,13 @@ static void compare_bits(struct side *a, struct side *b, const char *what)
 /* Two plans, one of them with its ops timed one by one and fed once only. */
 static void run_twice(void *arg)
 {
-    static const char *const names[] = {
-        "residual blocks fused", "transformer, fused", "stem, 3x3, wide, 128 channels",
-        "stem, 7x7 with stride, wide, 128 channels", "rows of 264"};
+    static const char *const names[] = {"residual blocks fused",
+                                        "transformer, fused",
+                                        "stem, 3x3, wide, 128 channels",
+                                        "stem, 7x7 with stride, wide, 128 channels",
+                                        "rows of 264",
+                                        "attention over 128",
+                                        "attention over 256"};
 
     (void)arg;
     for (size_t n = 0; n < ARRAY_SIZE(names); n++)
