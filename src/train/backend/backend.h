@@ -53,7 +53,7 @@ struct plan;   /* likewise, struct plan_head */
 struct reducer;
 
 enum {
-    BACKEND_ABI = 2, /* grows with every change here: backends can be loaded at run time */
+    BACKEND_ABI = 3, /* grows with every change here: backends can be loaded at run time */
 };
 
 enum precision {
@@ -80,6 +80,7 @@ struct device_facts {
 struct plan_options {
     enum precision precision;
     bool is_repeatable;
+    bool avoids_winograd; /* CPUs: 3 x 3 convolutions directly, with their plain rounding */
     bool keeps_all; /* tests: no tensor's memory is used again, all can be read after a step */
     uint64_t seed;  /* of dropout; has the rank in it.  Initial values use init_seed */
     uint64_t init_seed;

@@ -64,7 +64,7 @@ struct flags {
     double fp16_loss_scale; /* NaN: the model's */
     int64_t fp16_inc_loss_scale_every_n;
     int64_t tf_random_seed;
-    bool repeatable, ml_perf;
+    bool repeatable, winograd_nonfused, ml_perf;
     /* what is said and kept */
     int64_t display_every;
     double display_perf_ewma; /* NaN */

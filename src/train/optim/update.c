@@ -12,6 +12,14 @@
 
 #include <math.h>
 
+/* Compiled for what the machine may have, and chosen when the program starts; not under
+ * sanitizers, whose own start comes after that choice: CMakeLists.txt decides. */
+#if defined(__x86_64__) && defined(OPTIM_CLONES)
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+
 enum {
     MOST_BLOCKS = 256,
     LEAST_BLOCK = 16384, /* floats: some 10 us of work, against 1 us to hand it over */
@@ -41,7 +49,7 @@ struct work {
 };
 
 /* In lanes, so that it becomes vectors; the order is fixed all the same. */
-static double square_sum(const float *restrict values, size_t count)
+CLONES static double square_sum(const float *restrict values, size_t count)
 {
     double lane[LANES] = {0}, sum = 0;
     size_t i = 0;
@@ -66,7 +74,7 @@ static inline float gradient(const struct factors *f, float g, float w)
     return clipped(f->scale * g + f->decay * w, f->clip);
 }
 
-static void update_sgd(const struct work *work, size_t from, size_t to)
+CLONES static void update_sgd(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict w = work->param->value;
@@ -76,7 +84,7 @@ static void update_sgd(const struct work *work, size_t from, size_t to)
         w[i] -= f.rate * gradient(&f, g[i], w[i]);
 }
 
-static void update_momentum(const struct work *work, size_t from, size_t to)
+CLONES static void update_momentum(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict w = work->param->value;
@@ -91,7 +99,7 @@ static void update_momentum(const struct work *work, size_t from, size_t to)
     }
 }
 
-static void update_nesterov(const struct work *work, size_t from, size_t to)
+CLONES static void update_nesterov(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict w = work->param->value;
@@ -106,7 +114,7 @@ static void update_nesterov(const struct work *work, size_t from, size_t to)
     }
 }
 
-static void update_rmsprop(const struct work *work, size_t from, size_t to)
+CLONES static void update_rmsprop(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict w = work->param->value;
@@ -123,7 +131,7 @@ static void update_rmsprop(const struct work *work, size_t from, size_t to)
     }
 }
 
-static void update_adam(const struct work *work, size_t from, size_t to)
+CLONES static void update_adam(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict w = work->param->value;
@@ -141,7 +149,7 @@ static void update_adam(const struct work *work, size_t from, size_t to)
 }
 
 /* The first pass of the two that decay beside the gradient: m and v alone. */
-static void update_moments(const struct work *work, size_t from, size_t to)
+CLONES static void update_moments(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict m = work->param->slot[0];
@@ -162,7 +170,7 @@ static inline float direction(const struct factors *f, float m, float v, float w
     return f->momentum * m / (sqrtf(v) + f->epsilon) + f->decay * w;
 }
 
-static void update_direction(const struct work *work, size_t from, size_t to)
+CLONES static void update_direction(const struct work *work, size_t from, size_t to)
 {
     const struct factors f = work->f;
     float *restrict w = work->param->value;

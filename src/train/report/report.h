@@ -31,10 +31,10 @@
  * --json FILE: one object, written whole at the end (also after an error, with "error"), keys
  * in report.c's table: model, dataset, batch, ranks, threads, backend, device, library,
  * precision, steps[] {step, seconds, loss, top1, top5, rate, learning_rate},
- * images_per_second {mean,
- * uncertainty, jitter, total}, seconds {plan, warmup, steps, data_waited,
- * exposed_communication, reduced}, memory {params, grads, activations, at_least, resident},
- * flops {per_image, peak, of_peak} (of this rank's cores), eval {...}, ops[] with --profile.
+ * images_per_second {mean, uncertainty, jitter, total}, seconds {plan, warmup, steps,
+ * data_waited, exposed_communication, reduced}, memory {params, grads, activations, at_least,
+ * resident}, flops {per_image, peak, of_peak} (of direct sums, whatever a kernel does; of this
+ * rank's cores), eval {...}, ops[] with --profile.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_REPORT_REPORT_H

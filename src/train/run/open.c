@@ -155,6 +155,7 @@ static int make_plan(struct run *run,
     struct plan_options o = {
         .precision = run->spec.precision,
         .is_repeatable = run->flags->repeatable,
+        .avoids_winograd = !run->flags->winograd_nonfused,
         .seed = run->spec.seed + (uint64_t)run->ranks->rank,
         .init_seed = run->spec.seed,
         .comm = run->comm,

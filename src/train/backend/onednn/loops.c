@@ -7,6 +7,7 @@
 #include "train/backend/onednn/loops.h"
 
 #include "train/backend/onednn/attention-loops.h"
+#include "train/backend/onednn/norm-loops.h"
 #include "train/backend/onednn/vec.h"
 
 #ifdef __AVX512F__
@@ -345,4 +346,8 @@ const struct loops FOR_ISA(loops) = {
     .count_above = loop_count_above,
     .attention_forward = FOR_ISA(attention_forward),
     .attention_backward = FOR_ISA(attention_backward),
+    .norm_moments = FOR_ISA(norm_moments),
+    .norm_apply = FOR_ISA(norm_apply),
+    .norm_sums = FOR_ISA(norm_sums),
+    .norm_grad = FOR_ISA(norm_grad),
 };

@@ -1,10 +1,10 @@
-/* loops.h - loops over memory of rows and sequences, and attention, compiled once for each
- * instruction set.
+/* loops.h - loops over memory of rows and sequences, attention, and batch normalisation,
+ * compiled once for each instruction set.
  *
- * The files behind it (loops.c, attention-loops.c) are compiled as a whole for each
- * (CMakeLists.txt), because compilers cut vectors to the machine's size before they inline;
- * what they export has FOR_ISA() around its name.  loops() gives the best table for this
- * machine.
+ * The files behind it (loops.c, attention-loops.c, norm-loops.c) are compiled as a whole for
+ * each (CMakeLists.txt), because compilers cut vectors to the machine's size before they
+ * inline; what they export has FOR_ISA() around its name.  loops() gives the best table for
+ * this machine.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAIN_BACKEND_ONEDNN_LOOPS_H
@@ -39,6 +39,7 @@ struct norm_row_grad {
 };
 
 struct attention_head; /* attention-loops.h */
+struct norm_plane;     /* norm-loops.h */
 
 struct loops {
     void (*gelu)(float *to, const float *x, int64_t count);
@@ -63,6 +64,10 @@ struct loops {
     int64_t (*count_above)(const float *x, float than, int64_t count);
     void (*attention_forward)(const struct attention_head *h, float *room);
     void (*attention_backward)(const struct attention_head *h, float *room);
+    void (*norm_moments)(const struct norm_plane *p);
+    void (*norm_apply)(const struct norm_plane *p);
+    void (*norm_sums)(const struct norm_plane *p);
+    void (*norm_grad)(const struct norm_plane *p);
 };
 
 /* For this machine. */

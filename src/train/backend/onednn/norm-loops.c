@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/backend/onednn/norm-loops.h"
 
-#include "train/backend/onednn/plan.h"
+#include "train/backend/onednn/loops.h"
 #include "train/backend/onednn/vec.h"
 
 enum {
@@ -111,7 +111,7 @@ static void moments_any(const struct norm_plane *p)
     }
 }
 
-CLONES void norm_moments(const struct norm_plane *p)
+void FOR_ISA(norm_moments)(const struct norm_plane *p)
 {
     if (!is_vectors(p))
         moments_any(p);
@@ -121,7 +121,8 @@ CLONES void norm_moments(const struct norm_plane *p)
         moments(p, NARROW);
 }
 
-INLINE void apply(const struct norm_plane *p, int64_t block, bool has_add, bool has_relu)
+INLINE void
+apply(const struct norm_plane *p, int64_t block, bool has_add, bool has_relu, bool is_far)
 {
     vec scale = wide(p->scale, block), shift = wide(p->shift, block);
     const float *x = p->x, *add = p->add;
@@ -132,20 +133,34 @@ INLINE void apply(const struct norm_plane *p, int64_t block, bool has_add, bool 
 
         if (has_add)
             value += load(add + i);
-        store(y + i, has_relu ? relu(value) : value);
+        value = has_relu ? relu(value) : value;
+        if (is_far)
+            stream(y + i, value);
+        else
+            store(y + i, value);
     }
+}
+
+INLINE void apply_kind(const struct norm_plane *p, int64_t block, bool is_far)
+{
+    if (p->add && p->has_relu)
+        apply(p, block, true, true, is_far);
+    else if (p->add)
+        apply(p, block, true, false, is_far);
+    else if (p->has_relu)
+        apply(p, block, false, true, is_far);
+    else
+        apply(p, block, false, false, is_far);
 }
 
 INLINE void apply_block(const struct norm_plane *p, int64_t block)
 {
-    if (p->add && p->has_relu)
-        apply(p, block, true, true);
-    else if (p->add)
-        apply(p, block, true, false);
-    else if (p->has_relu)
-        apply(p, block, false, true);
-    else
-        apply(p, block, false, false);
+    if (p->is_far && (uintptr_t)p->to % sizeof(vec) == 0) {
+        apply_kind(p, block, true);
+        fence();
+    } else {
+        apply_kind(p, block, false);
+    }
 }
 
 static void apply_any(const struct norm_plane *p)
@@ -159,7 +174,7 @@ static void apply_any(const struct norm_plane *p)
     }
 }
 
-CLONES void norm_apply(const struct norm_plane *p)
+void FOR_ISA(norm_apply)(const struct norm_plane *p)
 {
     if (!is_vectors(p))
         apply_any(p);
@@ -262,7 +277,7 @@ static void sums_any(const struct norm_plane *p)
     }
 }
 
-CLONES void norm_sums(const struct norm_plane *p)
+void FOR_ISA(norm_sums)(const struct norm_plane *p)
 {
     if (!is_vectors(p))
         sums_any(p);
@@ -304,7 +319,7 @@ INLINE void grad_block(const struct norm_plane *p, int64_t block)
         grad(p, block, NORM_MASK_NONE);
 }
 
-CLONES void norm_grad(const struct norm_plane *p)
+void FOR_ISA(norm_grad)(const struct norm_plane *p)
 {
     if (!is_vectors(p))
         grad_any(p);

@@ -9,6 +9,8 @@
 #ifndef TRAIN_BACKEND_ONEDNN_NORM_LOOPS_H
 #define TRAIN_BACKEND_ONEDNN_NORM_LOOPS_H
 
+#include "train/backend/onednn/loops.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,16 +31,19 @@ struct norm_plane {
     const float *a, *b, *c; /* dx = a d + b x + c */
     enum norm_mask mask;
     bool has_relu;
+    bool is_far;         /* `to` would not stay in the caches: norm_apply writes past them */
     float *sum, *square; /* results by channel */
 };
 
+#ifdef LOOPS_ISA
 /* Mean, and sum of squares about it. */
-void norm_moments(const struct norm_plane *p);
+void FOR_ISA(norm_moments)(const struct norm_plane *p);
 /* to = scale x + shift (+ add), relu when asked. */
-void norm_apply(const struct norm_plane *p);
+void FOR_ISA(norm_apply)(const struct norm_plane *p);
 /* sum of d, and of d (x - mean), d = (dy + dy2) masked; dadd gets d. */
-void norm_sums(const struct norm_plane *p);
+void FOR_ISA(norm_sums)(const struct norm_plane *p);
 /* to = a d + b x + c; d = dy masked (dadd's content where there is one: mask NONE). */
-void norm_grad(const struct norm_plane *p);
+void FOR_ISA(norm_grad)(const struct norm_plane *p);
+#endif
 
 #endif

@@ -12,6 +12,10 @@
 #include <math.h>
 #include <string.h>
 
+enum {
+    FAR_BYTES = 2 << 20, /* as large as a core's second-level cache gets */
+};
+
 struct bn_work {
     struct blocked form;
     struct bn_attrs attrs;
@@ -62,28 +66,91 @@ static int64_t padded(const struct bn_work *w)
     return w->form.blocks * w->form.block;
 }
 
-static void moments_of(void *arg, int64_t from, int64_t to)
-{
-    for (int64_t i = from; i < to; i++) {
-        struct norm_plane plane = plane_of(arg, i);
+/* Both directions look at all of a channel before they write it: a loop over planes, one over
+ * channels, and a loop over planes again. */
+struct pass {
+    void (*look)(const struct bn_work *w, int64_t plane);
+    void (*settle)(const struct bn_work *w, int64_t from, int64_t to); /* channels */
+    void (*write)(const struct bn_work *w, int64_t plane);
+};
 
-        norm_moments(&plane);
+struct pass_work {
+    const struct bn_work *w;
+    const struct pass *pass;
+};
+
+static void look_at_planes(void *arg, int64_t from, int64_t to)
+{
+    const struct pass_work *p = arg;
+
+    for (int64_t i = from; i < to; i++)
+        p->pass->look(p->w, i);
+}
+
+static void settle_channels(void *arg, int64_t from, int64_t to)
+{
+    const struct pass_work *p = arg;
+
+    p->pass->settle(p->w, from, to);
+}
+
+static void write_planes(void *arg, int64_t from, int64_t to)
+{
+    const struct pass_work *p = arg;
+
+    for (int64_t i = to - 1; i >= from; i--) /* what was read last is nearest */
+        p->pass->write(p->w, i);
+}
+
+/* All of it for one block of channels after another: what is read again is in the cache. */
+static void do_blocks(void *arg, int64_t from, int64_t to)
+{
+    const struct pass_work *p = arg;
+    const struct blocked *form = &p->w->form;
+
+    for (int64_t b = from; b < to; b++) {
+        int64_t last = (b + 1) * form->block;
+
+        for (int64_t n = 0; n < form->n; n++)
+            p->pass->look(p->w, n * form->blocks + b);
+        p->pass->settle(p->w, b * form->block, last < form->channels ? last : form->channels);
+        for (int64_t n = form->n - 1; n >= 0; n--)
+            p->pass->write(p->w, n * form->blocks + b);
     }
 }
 
-static void apply_of(void *arg, int64_t from, int64_t to)
+/* The sums of a plane are joined in the order of pictures either way: same bits. */
+static void run_pass(const struct bn_work *w, const struct pass *pass)
 {
-    const struct bn_work *w = arg;
+    struct pass_work work = {w, pass};
+    int64_t planes = w->form.n * w->form.blocks, threads = par_threads();
 
-    for (int64_t i = from; i < to; i++) {
-        struct norm_plane plane = plane_of(w, i);
-        int64_t first = i % w->form.blocks * w->form.block;
-
-        plane.to = plane_at(w, w->y, i);
-        plane.scale = floats(w->line) + first;
-        plane.shift = floats(w->line) + padded(w) + first;
-        norm_apply(&plane);
+    if (w->form.blocks % threads == 0 || w->form.blocks >= 4 * threads) {
+        par_for(w->form.blocks, 1, do_blocks, &work);
+        return;
     }
+    par_for(planes, 1, look_at_planes, &work);
+    par_for(w->form.channels, 256, settle_channels, &work);
+    par_for(planes, 1, write_planes, &work);
+}
+
+static void moments_at(const struct bn_work *w, int64_t i)
+{
+    struct norm_plane plane = plane_of(w, i);
+
+    loops()->norm_moments(&plane);
+}
+
+static void apply_at(const struct bn_work *w, int64_t i)
+{
+    struct norm_plane plane = plane_of(w, i);
+    int64_t first = i % w->form.blocks * w->form.block;
+
+    plane.to = plane_at(w, w->y, i);
+    plane.is_far = w->y->bytes > FAR_BYTES;
+    plane.scale = floats(w->line) + first;
+    plane.shift = floats(w->line) + padded(w) + first;
+    loops()->norm_apply(&plane);
 }
 
 /* The two results of a channel in picture n. */
@@ -124,9 +191,8 @@ static void set_line(const struct bn_work *w, int64_t c, double mean, double inv
     floats(w->line)[padded(w) + c] = (float)((double)floats(w->beta)[c] - mean * scale);
 }
 
-static void learn_channels(void *arg, int64_t from, int64_t to)
+static void learn_channels(const struct bn_work *w, int64_t from, int64_t to)
 {
-    const struct bn_work *w = arg;
     double count = (double)(w->form.n * w->form.plane);
 
     for (int64_t c = from; c < to; c++) {
@@ -160,22 +226,28 @@ static void clear_tail(const struct bn_work *w, float *line, int lists)
         memset(line + i * padded(w) + w->form.channels, 0, (size_t)tail * sizeof *line);
 }
 
+static const struct pass learning = {moments_at, learn_channels, apply_at};
+
+static void apply_of(void *arg, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i++)
+        apply_at(arg, i);
+}
+
 static void run_bn(struct onednn_plan *p, const struct action *a)
 {
     struct bn_work *w = a->work;
-    int64_t planes = w->form.n * w->form.blocks;
 
     w->running_mean = p->store.state[w->running[0]];
     w->running_var = p->store.state[w->running[1]];
     clear_tail(w, floats(w->line), 2);
     if (w->attrs.is_frozen) {
         frozen_channels(w);
+        par_for(w->form.n * w->form.blocks, 1, apply_of, w);
     } else {
         clear_tail(w, floats(w->mean), 1);
-        par_for(planes, 1, moments_of, w);
-        par_for(w->form.channels, 256, learn_channels, w);
+        run_pass(w, &learning);
     }
-    par_for(planes, 1, apply_of, w);
 }
 
 /* A state's place is the store's: it has no layout to choose. */
@@ -218,39 +290,32 @@ static struct norm_plane grad_plane(const struct bn_work *w, int64_t i)
     return plane;
 }
 
-static void sums_of(void *arg, int64_t from, int64_t to)
+static void sums_at(const struct bn_work *w, int64_t i)
 {
-    for (int64_t i = from; i < to; i++) {
-        struct norm_plane plane = grad_plane(arg, i);
+    struct norm_plane plane = grad_plane(w, i);
 
-        norm_sums(&plane);
-    }
+    loops()->norm_sums(&plane);
 }
 
-static void grad_of(void *arg, int64_t from, int64_t to)
+static void grad_at(const struct bn_work *w, int64_t i)
 {
-    const struct bn_work *w = arg;
+    struct norm_plane plane = grad_plane(w, i);
+    const float *line = floats(w->line) + i % w->form.blocks * w->form.block;
 
-    for (int64_t i = to - 1; i >= from; i--) { /* what was read last is nearest */
-        struct norm_plane plane = grad_plane(w, i);
-        const float *line = floats(w->line) + i % w->form.blocks * w->form.block;
-
-        if (plane.dadd) {
-            plane.dy = plane.dadd;
-            plane.mask = NORM_MASK_NONE;
-        }
-        plane.to = plane_at(w, w->dx, i);
-        plane.a = line;
-        plane.b = line + padded(w);
-        plane.c = line + 2 * padded(w);
-        norm_grad(&plane);
+    if (plane.dadd) {
+        plane.dy = plane.dadd;
+        plane.mask = NORM_MASK_NONE;
     }
+    plane.to = plane_at(w, w->dx, i);
+    plane.a = line;
+    plane.b = line + padded(w);
+    plane.c = line + 2 * padded(w);
+    loops()->norm_grad(&plane);
 }
 
 /* dx = gamma inv (d - mean(d) - xhat mean(d xhat)), as a line in d and x. */
-static void grad_channels(void *arg, int64_t from, int64_t to)
+static void grad_channels(const struct bn_work *w, int64_t from, int64_t to)
 {
-    const struct bn_work *w = arg;
     double count = (double)(w->form.n * w->form.plane);
 
     for (int64_t c = from; c < to; c++) {
@@ -271,16 +336,15 @@ static void grad_channels(void *arg, int64_t from, int64_t to)
     }
 }
 
+static const struct pass differentiating = {sums_at, grad_channels, grad_at};
+
 static void run_bn_grad(struct onednn_plan *p, const struct action *a)
 {
     struct bn_work *w = a->work;
-    int64_t planes = w->form.n * w->form.blocks;
 
     (void)p;
     clear_tail(w, floats(w->line), 3);
-    par_for(planes, 1, sums_of, w);
-    par_for(w->form.channels, 256, grad_channels, w);
-    par_for(planes, 1, grad_of, w);
+    run_pass(w, &differentiating);
 }
 
 /* The gradient that comes in: one tensor, or the two of a SUM that is done here. */

@@ -158,6 +158,14 @@ int onednn_plan_read(struct plan *plan, int tensor, void *values, size_t bytes, 
 int onednn_plan_write(
     struct plan *plan, int tensor, const void *values, size_t bytes, struct err *e);
 
+/* winograd.c: the descriptor of a convolution or of one of its gradients. */
+int conv_desc(struct onednn_plan *p,
+              enum op_kind kind,
+              const struct conv_shape *shape,
+              dnnl_primitive_desc_t hint,
+              dnnl_primitive_desc_t *ret_pd,
+              struct err *e);
+
 /* The kinds of ops: each plans op n. */
 typedef int plan_fn(struct onednn_plan *p, int n, struct err *e);
 plan_fn plan_conv, plan_conv_data, plan_conv_weights;

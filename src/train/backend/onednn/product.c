@@ -101,7 +101,7 @@ static int gradient_desc(
 
         if (master->is_set)
             s.w = master->md;
-        return shim_conv_weights(p->engine, &s, hint, ret_pd, e);
+        return conv_desc(p, OP_CONV_WEIGHT_GRAD, &s, hint, ret_pd, e);
     }
     struct linear_shape s = linear_shape(p, n);
     if (master->is_set)
@@ -166,7 +166,7 @@ int plan_conv(struct onednn_plan *p, int n, struct err *e)
 
     if (in_of(op, 3) >= 0)
         return err_set(e, ERR_METHOD, "\"%s\" has an add fused in", op->name);
-    if (shim_conv_forward(p->engine, &s, &p->descs[n], e) < 0)
+    if (conv_desc(p, OP_CONV, &s, NULL, &p->descs[n], e) < 0)
         return -1;
     return add_forward(p, n, true, op->out[0], e);
 }
@@ -205,7 +205,7 @@ int plan_conv_data(struct onednn_plan *p, int n, struct err *e)
     struct conv_shape s = conv_shape(p, n);
     dnnl_primitive_desc_t pd;
 
-    if (shim_conv_data(p->engine, &s, p->descs[op_of(p, n)->forward], &pd, e) < 0)
+    if (conv_desc(p, OP_CONV_DATA_GRAD, &s, p->descs[op_of(p, n)->forward], &pd, e) < 0)
         return -1;
     return add_data_grad(p, n, pd, e);
 }

@@ -192,6 +192,12 @@ static dnnl_prop_kind_t forward_kind(bool is_training)
     return is_training ? dnnl_forward_training : dnnl_forward_inference;
 }
 
+static dnnl_alg_kind_t conv_kind(const struct conv_shape *s)
+{
+    return s->is_winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+}
+
+/* For inference alone Winograd's kernel would want weights in a layout that is no layout. */
 int shim_conv_forward(dnnl_engine_t engine,
                       const struct conv_shape *s,
                       dnnl_primitive_desc_t *ret_pd,
@@ -201,7 +207,7 @@ int shim_conv_forward(dnnl_engine_t engine,
     struct steps w = steps_of(&s->attrs->window);
     dnnl_memory_desc_t bias = bias_of(&s->y);
     dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &desc, forward_kind(s->is_training), dnnl_convolution_direct, &s->x, &s->w,
+        &desc, forward_kind(s->is_training || s->is_winograd), conv_kind(s), &s->x, &s->w,
         s->has_bias ? &bias : NULL, &s->y, w.stride, w.hole, w.before, w.after);
 
     return make(engine, &desc, status, s->attrs->act, NULL, "a convolution", ret_pd, e);
@@ -216,8 +222,7 @@ int shim_conv_data(dnnl_engine_t engine,
     dnnl_convolution_desc_t desc;
     struct steps w = steps_of(&s->attrs->window);
     dnnl_status_t status = dnnl_dilated_convolution_backward_data_desc_init(
-        &desc, dnnl_convolution_direct, &s->x, &s->w, &s->y, w.stride, w.hole, w.before,
-        w.after);
+        &desc, conv_kind(s), &s->x, &s->w, &s->y, w.stride, w.hole, w.before, w.after);
 
     return make(engine, &desc, status, ACT_NONE, hint, "a convolution's gradient", ret_pd, e);
 }
@@ -232,8 +237,8 @@ int shim_conv_weights(dnnl_engine_t engine,
     struct steps w = steps_of(&s->attrs->window);
     dnnl_memory_desc_t bias = bias_of(&s->y);
     dnnl_status_t status = dnnl_dilated_convolution_backward_weights_desc_init(
-        &desc, dnnl_convolution_direct, &s->x, &s->w, s->has_bias ? &bias : NULL, &s->y,
-        w.stride, w.hole, w.before, w.after);
+        &desc, conv_kind(s), &s->x, &s->w, s->has_bias ? &bias : NULL, &s->y, w.stride, w.hole,
+        w.before, w.after);
 
     return make(engine, &desc, status, ACT_NONE, hint, "a convolution's gradient", ret_pd, e);
 }

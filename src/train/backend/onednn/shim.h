@@ -45,6 +45,7 @@ struct conv_shape { /* dims as oneDNN wants them; weights have a dimension more 
     const struct conv_attrs *attrs;
     bool has_bias;
     bool is_training;
+    bool is_winograd; /* ERR_METHOD where oneDNN cannot; takes training's weights always */
 };
 
 /* Primitive descriptors.  The caller destroys them. */

@@ -1,6 +1,6 @@
 /* vec.h - sixteen floats at once, which the compiler cuts to what the machine has.
  *
- * For loops that are compiled for several instruction sets (CLONES, plan.h): everything here is
+ * For loops that are compiled for several instruction sets (loops.h): everything here is
  * inlined into them, so that it is compiled for the same one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -8,6 +8,10 @@
 #define TRAIN_BACKEND_ONEDNN_VEC_H
 
 #include <stdint.h>
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
 
 #ifndef __clang__ /* vectors pass between inlined functions alone: their ABI does not matter   \
                    */
@@ -40,6 +44,32 @@ INLINE vec load(const float *from)
 INLINE void store(float *to, vec value)
 {
     *(vec *)to = value;
+}
+
+/* Past the caches, which saves reading what is overwritten; `to` is a whole line of 64 bytes.
+ * Other threads see it after a fence. */
+INLINE void stream(float *to, vec value)
+{
+#if defined(__AVX512F__)
+    _mm512_stream_ps(to, (__m512)value);
+#elif defined(__AVX__)
+    struct {
+        __m256 low, high;
+    } halves;
+
+    __builtin_memcpy(&halves, &value, sizeof halves);
+    _mm256_stream_ps(to, halves.low);
+    _mm256_stream_ps(to + WIDE / 2, halves.high);
+#else
+    store(to, value);
+#endif
+}
+
+INLINE void fence(void)
+{
+#ifdef __AVX__
+    _mm_sfence();
+#endif
 }
 
 /* In all sixteen places.  Written as arithmetic because compilers make one instruction of it,

@@ -19,19 +19,28 @@ struct side {
     struct plan *plan;
 };
 
-static void begin(struct side *s,
-                  const struct backend_ops *backend,
-                  const struct graph_case *c,
-                  bool keeps_all)
+static void begin_with(struct side *s,
+                       const struct backend_ops *backend,
+                       const struct graph_case *c,
+                       struct plan_options options)
 {
     struct err e = {0};
-    struct plan_options options = {.init_seed = 3, .seed = 4, .keeps_all = keeps_all};
 
+    options.init_seed = 3;
+    options.seed = 4;
     *s = (struct side){0};
     if (case_graph(c, GRAPH_TRAIN, &s->graph, &e) < 0 ||
         device_open(backend, &(struct device_options){0}, &s->device, &e) < 0 ||
         plan_new(s->device, s->graph, &options, &s->plan, &e) < 0)
         fail_msg("%s: %s", c->name, e.msg);
+}
+
+static void begin(struct side *s,
+                  const struct backend_ops *backend,
+                  const struct graph_case *c,
+                  bool keeps_all)
+{
+    begin_with(s, backend, c, (struct plan_options){.keeps_all = keeps_all});
 }
 
 static void end(struct side *s)
@@ -179,25 +188,114 @@ static void thin_products_stand_threads(void **state)
     par_init(1);
 }
 
+static void same_bits(const struct graph_case *c, struct plan_options o, struct plan_options p)
+{
+    struct side a, b;
+    struct case_data data = {0};
+
+    begin_with(&a, &backend_onednn, c, o);
+    begin_with(&b, &backend_onednn, c, p);
+    case_fill(a.graph, &data);
+    for (uint64_t n = 0; n < 2; n++) {
+        run(&a, &data, n);
+        run(&b, &data, n);
+    }
+    compare_sides(&a, &b, false, 0);
+    end(&a);
+    end(&b);
+    case_empty(&data);
+}
+
 static void two_runs_have_the_same_bits(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(graph_cases); i++) {
-        struct side a, b;
-        struct case_data data = {0};
+    const struct plan_options none = {0};
 
-        begin(&a, &backend_onednn, &graph_cases[i], false);
-        begin(&b, &backend_onednn, &graph_cases[i], false);
-        case_fill(a.graph, &data);
-        for (uint64_t n = 0; n < 2; n++) {
-            run(&a, &data, n);
-            run(&b, &data, n);
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(graph_cases); i++)
+        same_bits(&graph_cases[i], none, none);
+}
+
+/* Convolutions large enough for Winograd's tiles (winograd.c), which end within a tile and have
+ * channels that end within a block. */
+static void case_tiles(struct graph *g)
+{
+    labels(g);
+    finish(g, conv_of(g, "conv", picture(g, "x", 32, 17, 22), 48, win(3, 3, 1, 1, 1, 1, 1), 1,
+                      true));
+}
+static void case_tiles_tails(struct graph *g)
+{
+    labels(g);
+    int x =
+        conv_of(g, "conv1", picture(g, "x", 40, 19, 18), 36, win(3, 3, 1, 1, 1, 1, 1), 1, true);
+    finish(g, conv_of(g, "conv2", graph_act(g, x, ACT_RELU), 33, win(3, 3, 1, 0, 0, 0, 0), 1,
+                      false));
+}
+static void case_tiles_uneven(struct graph *g)
+{
+    labels(g);
+    int x = conv_of(g, "conv1", picture(g, "x", 32, 16, 19), 32, win(3, 3, 1, 0, 1, 1, 0), 1,
+                    false);
+    finish(g, conv_of(g, "conv2", x, 64, win(3, 3, 1, 2, 2, 2, 2), 1, false));
+}
+
+static const struct graph_case tiled[] = {
+    {"conv, tiles", case_tiles, 0, false, "conv_weight_grad"},
+    {"conv, tiles, relu, tails", case_tiles_tails, CASE_FUSED, true, NULL},
+    {"conv, tiles, uneven pads", case_tiles_uneven, 0, false, NULL},
+};
+
+static void tiles_are_the_oracles(void **state)
+{
+    const struct plan_options none = {0};
+
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++) {
+        par_init(threads);
+        for (size_t i = 0; i < ARRAY_SIZE(tiled); i++) {
+            against_oracle(&tiled[i], threads == 1);
+            same_bits(&tiled[i], none, none);
         }
-        compare_sides(&a, &b, false, 0);
-        end(&a);
-        end(&b);
-        case_empty(&data);
     }
+    par_init(1);
+}
+
+static float first_loss(struct plan_options options, bool *ret_has_tiles)
+{
+    struct side s;
+    struct case_data data = {0};
+    struct device_facts facts;
+    float loss;
+
+    begin_with(&s, &backend_onednn, &tiled[0], options);
+    case_fill(s.graph, &data);
+    loss = run(&s, &data, 0).value[VALUE_LOSS];
+    device_facts(s.device, &facts);
+    *ret_has_tiles = strstr(facts.name, "avx512") != NULL;
+    end(&s);
+    case_empty(&data);
+    return loss;
+}
+
+/* Rounding tells which it was. */
+static void tiles_can_be_avoided(void **state)
+{
+    const struct plan_options avoids = {.avoids_winograd = true};
+    bool has_tiles;
+    float by_tiles = first_loss((struct plan_options){0}, &has_tiles);
+    float directly = first_loss(avoids, &has_tiles);
+
+    (void)state;
+    assert_int_equal(has_tiles, by_tiles != directly);
+    assert_true(fabsf(by_tiles - directly) < 1e-4f * directly);
+}
+
+static void tiles_that_do_not_fit_are_not_made(void **state)
+{
+    const struct plan_options avoids = {.avoids_winograd = true};
+
+    (void)state;
+    same_bits(&tiled[0], (struct plan_options){.workspace_cap = 4 << 20}, avoids);
 }
 
 /* An eval graph on the trained params of another plan, before and after they move. */
@@ -269,6 +367,9 @@ int main(void)
         cmocka_unit_test(threads_change_rounding_only),
         cmocka_unit_test(thin_products_stand_threads),
         cmocka_unit_test(two_runs_have_the_same_bits),
+        cmocka_unit_test(tiles_are_the_oracles),
+        cmocka_unit_test(tiles_can_be_avoided),
+        cmocka_unit_test(tiles_that_do_not_fit_are_not_made),
         cmocka_unit_test(eval_shares_what_training_moves),
         cmocka_unit_test(refuses_what_it_cannot_do),
     };
