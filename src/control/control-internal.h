@@ -17,7 +17,7 @@ struct errand;
  * transaction need not look again.  Every change but a put forgets it.  Writer thread only. */
 struct known_parent {
     char *key; /* NULL = none */
-    int64_t id;
+    int64_t id, group_id;
     uint64_t generation; /* of the database: holds in this one only */
 };
 
@@ -28,7 +28,7 @@ struct control {
     struct loop *loop; /* the thread that acts */
     pthread_t thread;
     struct loop_timer sweep;
-    int64_t last_version; /* writer thread only */
+    int64_t last_version, last_resource; /* writer thread only */
     struct known_parent parent;
     pthread_mutex_t errands_lock;
     struct errand *errands; /* operations being seen to */

@@ -24,7 +24,8 @@ static void *acting_main(void *arg)
 /* Everything that is read before the writer thread owns the connection. */
 static int recover(struct control *control, struct db *db, struct err *e)
 {
-    if (store_last_version(db, &control->last_version, e) < 0)
+    if (store_last_version(db, &control->last_version, e) < 0 ||
+        store_last_resource(db, &control->last_resource, e) < 0)
         return -1;
     if (principals_load(control->principals, db, e) < 0)
         return -1;

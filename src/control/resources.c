@@ -91,44 +91,66 @@ static bool is_known_parent(struct control *control, const char *key)
            str_equal(known->key, key);
 }
 
-static void keep_parent(struct control *control, const char *key, int64_t id)
+static void keep_parent(struct control *control, const char *key, const struct resource *parent)
 {
     control_forget_parent(control);
-    control->parent = (struct known_parent){xstrdup(key), id, control_generation(control)};
+    control->parent = (struct known_parent){xstrdup(key), parent->id, parent->group_id,
+                                            control_generation(control)};
 }
+
+/* What a create would make of a put; NULL once it is used. */
+struct draft {
+    struct resource *resource;
+};
 
 /* A put and the names that follow from it, so that the writer's thread need not make them:
  * everybody waits for that one. */
 struct kept_put {
     struct control_put put;
     const char *arm_id, *key, *parent_key, *group_key;
+    struct draft *draft;
 };
 
+static struct resource *draft_of(const struct kept_put *kept)
+{
+    const struct control_put *put = &kept->put;
+    struct resource *r = resource_new(put->kind);
+
+    r->arm_id = xstrdup(kept->arm_id);
+    r->name = xstrdup(put->name);
+    r->location = put->location ? xstrdup(put->location) : NULL;
+    r->tags = json_incref(put->tags);
+    if (put->properties)
+        json_object_update(r->properties, put->properties);
+    return r;
+}
+
+static void drop_draft(void *arg)
+{
+    struct draft *draft = arg;
+
+    resource_free(draft->resource);
+}
+
+/* Makes it known. */
 static int find_parent(struct control_change *change,
                        const struct kept_put *kept,
                        struct db *db,
-                       int64_t *ret_parent_id,
                        struct err *e)
 {
     const struct control_put *put = &kept->put;
     const char *key = kept->parent_key;
     autoptr(resource) parent = NULL;
 
-    *ret_parent_id = 0;
-    if (put->kind == RESOURCE_GROUP)
+    if (is_known_parent(change->control, key))
         return 0;
-    if (is_known_parent(change->control, key)) {
-        *ret_parent_id = change->control->parent.id;
-        return 0;
-    }
     if (store_find_resource(db, key, &parent, e) < 0)
         return -1;
     if (!parent)
         return missing_parent(change, put, db, e);
-    *ret_parent_id = parent->id;
     if (control_check_standing(db, parent, change->now_ms, e) < 0)
         return -1;
-    keep_parent(change->control, key, parent->id);
+    keep_parent(change->control, key, parent);
     return 0;
 }
 
@@ -156,28 +178,66 @@ static int remove_old_principals(struct control_change *change,
     return store_remove_principals_of(db, group_key, &change->principals_changed, e);
 }
 
+/* The resource that is to be, in change->resource.  Its parent is known. */
+static int make(struct control_change *change, const struct kept_put *kept, struct err *e)
+{
+    struct control *control = change->control;
+    struct resource *r =
+        kept->draft->resource ? take_ptr(&kept->draft->resource) : draft_of(kept);
+    bool is_group = r->kind == RESOURCE_GROUP;
+
+    change->resource = r;
+    if (resource_apply(r, RESOURCE_CREATE, change->now_ms, e) < 0)
+        return -1;
+    r->id = ++control->last_resource;
+    r->parent_id = is_group ? 0 : control->parent.id;
+    r->group_id = is_group ? r->id : control->parent.group_id;
+    r->created_ms = r->modified_ms = change->now_ms;
+    r->version = control_next_version(control, change->now_ms);
+    change->created = true;
+    return 0;
+}
+
+/* Behind others that were made in the same place one more is most likely new too: nobody looks
+ * whether it is, the row that is there already says so. */
+static bool is_likely_new(const struct control_change *change, const struct kept_put *kept)
+{
+    const struct control_put *put = &kept->put;
+
+    return (put->kind == RESOURCE_WORKSPACE || put->kind == RESOURCE_EXPERIMENT) &&
+           !put->must_exist && !put->if_match && !put->if_none_match &&
+           is_known_parent(change->control, kept->parent_key);
+}
+
+/* Leaves change->resource NULL when there is such a one. */
+static int create_likely(struct control_change *change,
+                         const struct kept_put *kept,
+                         struct db *db,
+                         struct err *e)
+{
+    bool is_added;
+
+    if (make(change, kept, e) < 0 || store_add_resource(db, change->resource, &is_added, e) < 0)
+        return -1;
+    if (is_added)
+        return 0;
+    resource_free(take_ptr(&change->resource));
+    change->created = false;
+    return 0;
+}
+
 static int
 create(struct control_change *change, const struct kept_put *kept, struct db *db, struct err *e)
 {
     const struct control_put *put = &kept->put;
-    struct resource *r = change->resource = resource_new(put->kind);
+    bool is_added;
 
-    if (find_parent(change, kept, db, &r->parent_id, e) < 0 ||
-        check_account_name(put, db, e) < 0)
+    if ((put->kind != RESOURCE_GROUP && find_parent(change, kept, db, e) < 0) ||
+        check_account_name(put, db, e) < 0 || make(change, kept, e) < 0 ||
+        store_add_resource(db, change->resource, &is_added, e) < 0)
         return -1;
-    r->arm_id = xstrdup(kept->arm_id);
-    r->name = xstrdup(put->name);
-    r->location = put->location ? xstrdup(put->location) : NULL;
-    r->tags = json_incref(put->tags);
-    if (put->properties)
-        json_object_update(r->properties, put->properties);
-    if (resource_apply(r, RESOURCE_CREATE, change->now_ms, e) < 0)
-        return -1;
-    r->created_ms = r->modified_ms = change->now_ms;
-    r->version = control_next_version(change->control, change->now_ms);
-    change->created = true;
-    if (store_put_resource(db, r, kept->group_key, e) < 0)
-        return -1;
+    if (!is_added)
+        return err_set(e, ERR_INTERNAL, "%s was not there and is", kept->arm_id);
     if (put->kind == RESOURCE_GROUP)
         return remove_old_principals(change, db, kept->group_key, e);
     if (is_work(put->kind))
@@ -186,7 +246,7 @@ create(struct control_change *change, const struct kept_put *kept, struct db *db
         return 0;
     if (control_begin_empty(change, db, put->name, e) < 0)
         return -1;
-    return control_make_keys(change, db, r->id, e);
+    return control_make_keys(change, db, change->resource->id, e);
 }
 
 static int refuse_moving(const struct resource *r, const char *location, struct err *e)
@@ -248,7 +308,7 @@ static int update(struct control_change *change,
     r->properties = take_ptr(&properties);
     r->modified_ms = change->now_ms;
     r->version = control_next_version(change->control, change->now_ms);
-    return store_put_resource(db, r, NULL, e);
+    return store_update_resource(db, r, e);
 }
 
 static int apply_put(struct control_change *change, struct db *db, struct err *e)
@@ -256,6 +316,12 @@ static int apply_put(struct control_change *change, struct db *db, struct err *e
     const struct kept_put *kept = change->request;
     const struct control_put *put = &kept->put;
 
+    if (is_likely_new(change, kept)) {
+        if (create_likely(change, kept, db, e) < 0)
+            return -1;
+        if (change->resource)
+            return 0;
+    }
     if (store_find_resource(db, kept->key, &change->resource, e) < 0)
         return -1;
     if (!change->resource && put->must_exist)
@@ -289,6 +355,9 @@ void control_put_resource(struct control *control,
     kept->key = resource_key(change->arena, kept->arm_id);
     kept->parent_key = resource_key(change->arena, put->parent_id);
     kept->group_key = resource_group_key(change->arena, kept->arm_id);
+    kept->draft = arena_alloc(change->arena, sizeof(struct draft));
+    kept->draft->resource = draft_of(kept);
+    arena_defer(change->arena, drop_draft, kept->draft);
     change->request = kept;
     change->apply = apply_put;
     change->is_repeatable = true;
@@ -315,7 +384,7 @@ static int start_deleting(struct control_change *change, struct db *db, struct e
     o->target = xstrdup(r->arm_id);
     o->started_ms = change->now_ms;
     change->starts_operation = true;
-    if (store_put_resource(db, r, NULL, e) < 0)
+    if (store_update_resource(db, r, e) < 0)
         return -1;
     return store_put_operation(db, o, resource_group_key(change->arena, r->arm_id), e);
 }

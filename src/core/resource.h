@@ -62,6 +62,7 @@ int resource_kind_parse(const char *noun, enum resource_kind *ret_kind, struct e
 struct resource {
     int64_t id;        /* row id: order of creation */
     int64_t parent_id; /* 0 for groups */
+    int64_t group_id;  /* of the group it is in; a group's own */
     enum resource_kind kind;
     enum resource_state state;
     char *arm_id; /* as spelled at creation */

@@ -29,6 +29,9 @@ struct db_writer {
 enum {
     DEFAULT_MOST_PER_COMMIT = 256,
     SLOW_COMMIT_US = 1000, /* see gather() */
+    /* About as long as it takes from a done() to the next request of the same client: see
+     * room_for_late_comers(). */
+    QUICK_COMMIT_US = 400,
     PATIENCE_SHARE =
         4, /* of the time a commit takes: beyond it waiting costs more than it saves */
 };
@@ -82,13 +85,27 @@ static struct db_write *next_group(struct db_writer *w)
     return group;
 }
 
-/* Those that came while the group was run. */
-static struct db_write *late_comers(struct db_writer *w, size_t most)
+/* With all clients in one group nobody is on the way while it is written, and nothing is there
+ * to be written while they are.  Where a commit takes less time than they do, two halves in
+ * turns are better: the group takes in no more than makes it half of those about.  With the
+ * lock held. */
+static size_t room_for_late_comers(const struct db_writer *w, size_t count)
+{
+    size_t most = w->config.most_per_commit, half = (w->expected + 1) / 2;
+    bool is_quick = w->commit_us > 0 && w->commit_us < w->config.quick_commit_us;
+
+    if (is_quick && half < most)
+        most = half;
+    return most > count ? most - count : 0;
+}
+
+/* Those that came while the group was run, which has so many by now. */
+static struct db_write *late_comers(struct db_writer *w, size_t count)
 {
     struct db_write *late;
 
     pthread_mutex_lock(&w->lock);
-    late = cut_off(w, most);
+    late = cut_off(w, room_for_late_comers(w, count));
     pthread_mutex_unlock(&w->lock);
     return late;
 }
@@ -164,7 +181,7 @@ static int run_writes(struct db_writer *w, struct db_write *group, bool guarded,
             return rc;
         count++;
         if (!write->next)
-            write->next = late_comers(w, w->config.most_per_commit - count);
+            write->next = late_comers(w, count);
     }
     return 0;
 }
@@ -299,6 +316,8 @@ int db_writer_new(struct db *db,
     w->config = *config;
     if (w->config.most_per_commit == 0)
         w->config.most_per_commit = DEFAULT_MOST_PER_COMMIT;
+    if (w->config.quick_commit_us == 0)
+        w->config.quick_commit_us = QUICK_COMMIT_US;
     w->tail = &w->first;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);

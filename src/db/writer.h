@@ -2,7 +2,7 @@
  *
  * Everybody hands in a struct db_write.  The writer takes what has gathered since its last
  * commit, opens one transaction, runs each write (a refused one leaves nothing behind and harms
- * no other), takes in whatever came meanwhile, commits once, and then tells each its outcome.
+ * no other), takes in some that came meanwhile, commits once, and then tells each its outcome.
  * While the disk syncs, the next group gathers: the more clients, the larger the groups.
  *
  * Invariants:
@@ -42,7 +42,8 @@ struct db_write {
 };
 
 struct db_writer_config {
-    size_t most_per_commit; /* 0 = 256; 1 = no grouping */
+    size_t most_per_commit;  /* 0 = 256; 1 = no grouping */
+    int64_t quick_commit_us; /* 0 = 400; commits in less than that: groups go in turns */
     void (*broken)(const struct err *why,
                    void *context); /* on the writer thread; may be NULL */
     void *context;

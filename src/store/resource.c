@@ -10,7 +10,7 @@
 
 #define COLUMNS                                                                                \
     "id, coalesce(parent_id, 0), kind, arm_id, name, location, tags, properties, state,"       \
-    " created_ms, state_ms, modified_ms, version"
+    " created_ms, state_ms, modified_ms, version, group_id"
 
 static int parse_column(struct db_query *q, int column, json_t **ret_value, struct err *e)
 {
@@ -42,6 +42,7 @@ static int read_row(struct db_query *q, struct resource **ret_resource, struct e
     r->state_ms = db_int(q, 10);
     r->modified_ms = db_int(q, 11);
     r->version = db_int(q, 12);
+    r->group_id = db_int(q, 13);
     *ret_resource = take_ptr(&r);
     return 0;
 }
@@ -98,46 +99,44 @@ int store_find_account(struct db *db,
     return read_one(&q, ret_resource, e);
 }
 
-static int insert(struct db *db,
-                  struct resource *r,
-                  const char *group_key,
-                  const char *tags,
-                  const char *properties,
-                  struct err *e)
+int store_add_resource(struct db *db, const struct resource *r, bool *ret_added, struct err *e)
 {
     auto_free char *key = str_lower(r->arm_id);
+    auto_str properties = {0}, tags = {0};
 
+    json_write(&properties, r->properties);
+    if (r->tags)
+        json_write(&tags, r->tags);
     if (db_run(db, e,
-               "INSERT INTO resource (key, parent_id, kind, group_key, arm_id, name, location,"
-               " tags, properties, state, created_ms, state_ms, modified_ms, version)"
-               " VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-               "tittttttt" /* key .. properties */
+               "INSERT INTO resource (id, key, parent_id, kind, group_id, arm_id, name,"
+               " location, tags, properties, state, created_ms, state_ms, modified_ms, version)"
+               " VALUES (?, ?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+               " ON CONFLICT (key) DO NOTHING",
+               "ititi" /* id .. group_id */
+               "ttttt" /* arm_id .. properties */
                "iiiii",
-               key, r->parent_id, resource_kind_info(r->kind)->noun, group_key, r->arm_id,
-               r->name, r->location, tags, properties, (int64_t)r->state, r->created_ms,
-               r->state_ms, r->modified_ms, r->version) < 0)
+               r->id, key, r->parent_id, resource_kind_info(r->kind)->noun, r->group_id,
+               r->arm_id, r->name, r->location, r->tags ? str_text(&tags) : NULL,
+               str_text(&properties), (int64_t)r->state, r->created_ms, r->state_ms,
+               r->modified_ms, r->version) < 0)
         return -1;
-    r->id = db_last_id(db);
+    *ret_added = db_changed_rows(db) > 0;
     return 0;
 }
 
-int store_put_resource(struct db *db, struct resource *r, const char *group_key, struct err *e)
+int store_update_resource(struct db *db, const struct resource *r, struct err *e)
 {
     auto_str properties = {0}, tags = {0};
-    const char *tags_text = NULL;
 
     json_write(&properties, r->properties);
-    if (r->tags) {
+    if (r->tags)
         json_write(&tags, r->tags);
-        tags_text = str_text(&tags);
-    }
-    if (r->id == 0)
-        return insert(db, r, group_key, tags_text, str_text(&properties), e);
     return db_run(db, e,
                   "UPDATE resource SET location = ?, tags = ?, properties = ?, state = ?,"
                   " state_ms = ?, modified_ms = ?, version = ? WHERE id = ?",
-                  "tttiiiii", r->location, tags_text, str_text(&properties), (int64_t)r->state,
-                  r->state_ms, r->modified_ms, r->version, r->id);
+                  "tttiiiii", r->location, r->tags ? str_text(&tags) : NULL,
+                  str_text(&properties), (int64_t)r->state, r->state_ms, r->modified_ms,
+                  r->version, r->id);
 }
 
 #define TREE                                                                                   \
@@ -175,9 +174,21 @@ static int remember_version(struct db *db, int64_t id, struct err *e)
     return store_put_meta(db, "last_version", text, e);
 }
 
+/* Nor may an id. */
+static int remember_id(struct db *db, struct err *e)
+{
+    auto_free char *text = NULL;
+    int64_t id;
+
+    if (store_last_resource(db, &id, e) < 0)
+        return -1;
+    text = xasprintf("%" PRId64, id);
+    return store_put_meta(db, "last_resource", text, e);
+}
+
 int store_remove_tree(struct db *db, int64_t id, struct err *e)
 {
-    if (remember_version(db, id, e) < 0 ||
+    if (remember_version(db, id, e) < 0 || remember_id(db, e) < 0 ||
         db_run(db, e,
                TREE "INSERT OR IGNORE INTO doomed_account SELECT name FROM resource"
                     " WHERE kind = 'storage account' AND id IN (SELECT id FROM tree)",
@@ -195,6 +206,18 @@ int store_last_version(struct db *db, int64_t *ret_version, struct err *e)
     if (db_select(db, &q, e, HIGHER("SELECT max(version) FROM resource"), "") < 0)
         return -1;
     return read_number(&q, ret_version, e);
+}
+
+int store_last_resource(struct db *db, int64_t *ret_id, struct err *e)
+{
+    auto_query q = {0};
+
+    if (db_select(db, &q, e,
+                  "SELECT max(coalesce((SELECT max(id) FROM resource), 0), coalesce("
+                  "(SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'last_resource'), 0))",
+                  "") < 0)
+        return -1;
+    return read_number(&q, ret_id, e);
 }
 
 void resource_list_done(struct resource_list *list)
@@ -219,25 +242,28 @@ select_list(struct db *db, const struct store_filter *f, struct db_query *q, str
 
     assert(kind || !f->parent_id);
 
+#define GROUP(key) "(SELECT id FROM resource WHERE key = " key ")"
 #define WANTED                                                                                 \
     " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) t WHERE"                        \
     " lower(t.key) = lower(?3) AND (?4 IS NULL OR t.value = ?4)))"                             \
     " AND (?5 IS NULL OR lower(name) = lower(?5))"
     if (f->parent_id)
-        return db_select(db, q, e,
-                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
-                         " AND parent_id = ?6 AND kind = ?7 AND key >= ?8 AND key < ?9"
-                         " AND (?10 IS NULL OR group_key = ?10) ORDER BY id LIMIT ?2",
-                         "iitttitttt", f->after_id, limit, f->tag, f->tag_value, f->name,
-                         f->parent_id, kind, low, high, f->group_key);
+        return db_select(
+            db, q, e,
+            "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
+            " AND parent_id = ?6 AND kind = ?7 AND key >= ?8 AND key < ?9"
+            " AND (?10 IS NULL OR group_id = " GROUP("?10") ") ORDER BY id LIMIT ?2",
+            "iitttitttt", f->after_id, limit, f->tag, f->tag_value, f->name, f->parent_id, kind,
+            low, high, f->group_key);
     if (f->group_key)
-        return db_select(db, q, e,
-                         "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
-                         " AND group_key = ?6 AND key >= ?8 AND key < ?9"
-                         " AND ((?7 IS NULL AND kind <> 'resource group') OR kind = ?7)"
-                         " ORDER BY id LIMIT ?2",
-                         "iittttttt", f->after_id, limit, f->tag, f->tag_value, f->name,
-                         f->group_key, kind, low, high);
+        return db_select(
+            db, q, e,
+            "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED " AND group_id = " GROUP(
+                "?6") " AND key >= ?8 AND key < ?9"
+                      " AND ((?7 IS NULL AND kind <> 'resource group') OR kind = ?7)"
+                      " ORDER BY id LIMIT ?2",
+            "iittttttt", f->after_id, limit, f->tag, f->tag_value, f->name, f->group_key, kind,
+            low, high);
     if (kind)
         return db_select(db, q, e,
                          "SELECT " COLUMNS " FROM resource WHERE id > ?1" WANTED
@@ -251,6 +277,7 @@ select_list(struct db *db, const struct store_filter *f, struct db_query *q, str
                      " ORDER BY id LIMIT ?2",
                      "iittttt", f->after_id, limit, f->tag, f->tag_value, f->name, low, high);
 #undef WANTED
+#undef GROUP
 }
 
 int store_list_resources(struct db *db,

@@ -76,7 +76,7 @@ static const struct store_invariant house_invariants[] = {
      "SELECT count(*) FROM resource c LEFT JOIN resource p ON p.id = c.parent_id"
      " WHERE c.kind <> 'resource group' AND p.id IS NULL"},
     {"every resource belongs to a group that is there",
-     "SELECT count(*) FROM resource c LEFT JOIN resource g ON g.key = c.group_key"
+     "SELECT count(*) FROM resource c LEFT JOIN resource g ON g.id = c.group_id"
      " WHERE g.id IS NULL"},
     {"every resource has a version of its own",
      "SELECT count(*) - count(DISTINCT version) FROM resource"},

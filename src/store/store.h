@@ -46,15 +46,20 @@ int store_find_account(struct db *db,
                        const char *name,
                        struct resource **ret_resource,
                        struct err *e);
-/* Insert (id 0; sets it) or update.  group_key is the key of the group it belongs to. */
-int store_put_resource(struct db *db,
-                       struct resource *resource,
-                       const char *group_key,
+/* A new row, unless its key is taken: then *ret_added is false.  Its id must be above
+ * store_last_resource(); its group_id is its parent's, or its id when it is a group. */
+int store_add_resource(struct db *db,
+                       const struct resource *resource,
+                       bool *ret_added,
                        struct err *e);
+/* The row of that id: what may change in it. */
+int store_update_resource(struct db *db, const struct resource *resource, struct err *e);
 /* The row, its secrets and everything below it.  Storage accounts among them are doomed. */
 int store_remove_tree(struct db *db, int64_t id, struct err *e);
 /* The highest version ever given; 0 when none.  Reads every row: for the start, once. */
 int store_last_version(struct db *db, int64_t *ret_version, struct err *e);
+/* The highest id that a resource ever had; 0 when there was none. */
+int store_last_resource(struct db *db, int64_t *ret_id, struct err *e);
 
 struct store_filter {
     int kind;                    /* a resource_kind, or -1 for all but groups */

@@ -9,7 +9,8 @@
  * for: among a hundred thousand that have, they would be looked for in vain. */
 #define JOBS                                                                                   \
     "SELECT j.resource_id FROM job_state j JOIN resource r ON r.id = j.resource_id"            \
-    " WHERE (?1 = '' OR r.group_key = ?1) AND (?2 >> j.state) & 1"                             \
+    " WHERE (?1 = '' OR r.group_id = (SELECT id FROM resource WHERE key = ?1)) AND (?2 >> "    \
+    "j.state) & 1"                                                                             \
     " AND (?3 = 0 OR j.resource_id < ?3)"
 
 static const char *job_sql(const struct job_filter *filter)

@@ -296,6 +296,46 @@ static void a_parent_that_goes_within_a_commit_takes_no_more_children(void **sta
     desk_done(&d);
 }
 
+/* Behind a create nobody looks whether the next in its place is new: that must not show. */
+static void what_is_there_is_found_behind_a_create_within_a_commit(void **state)
+{
+    struct gate gate;
+    struct desk d;
+
+    (void)state;
+    desk_init(&d);
+    desk_start(&d);
+    have(&d, RESOURCE_GROUP, SUB_A, "ours");
+    have(&d, RESOURCE_WORKSPACE, OURS, "old");
+    gate_shut(&gate, &d);
+    {
+        auto_change first = put(&d, RESOURCE_WORKSPACE, OURS, "new");
+        auto_change old = put(&d, RESOURCE_WORKSPACE, OURS, "OLD");
+        auto_change twice = put(&d, RESOURCE_WORKSPACE, OURS, "new");
+        auto_change below = put(&d, RESOURCE_EXPERIMENT,
+                                OURS "/providers/Microsoft.BatchAI/workspaces/new", "e");
+        auto_change second = put(&d, RESOURCE_EXPERIMENT,
+                                 OURS "/providers/Microsoft.BatchAI/workspaces/new", "f");
+
+        gate_open(&gate);
+        expect_ok(first);
+        expect_ok(old);
+        expect_ok(twice);
+        expect_ok(below);
+        expect_ok(second);
+        assert_true(first->created && below->created && second->created);
+        assert_false(old->created || twice->created);
+        assert_string_equal(old->resource->name, "old");
+        assert_int_equal(twice->resource->id, first->resource->id);
+        assert_int_equal(twice->resource->version, first->resource->version);
+        assert_int_equal(second->resource->parent_id, first->resource->id);
+        assert_int_equal(second->resource->group_id, first->resource->group_id);
+    }
+    assert_int_equal(count(&d, "SELECT count(*) FROM resource"), 5);
+    assert_int_equal(count(&d, "SELECT count(*) FROM resource WHERE group_id = 1"), 5);
+    desk_done(&d);
+}
+
 static void an_account_name_is_taken_in_the_whole_yard(void **state)
 {
     struct desk d;
@@ -444,6 +484,7 @@ int main(void)
         cmocka_unit_test(a_missing_parent_is_named_from_the_top),
         cmocka_unit_test(what_is_being_deleted_refuses_updates_and_children),
         cmocka_unit_test(a_parent_that_goes_within_a_commit_takes_no_more_children),
+        cmocka_unit_test(what_is_there_is_found_behind_a_create_within_a_commit),
         cmocka_unit_test(an_account_name_is_taken_in_the_whole_yard),
         cmocka_unit_test(a_new_group_does_not_open_to_tokens_of_an_old_one),
         cmocka_unit_test(deleting_at_once_takes_all_below_in_one_step),

@@ -166,6 +166,23 @@ static void a_refused_write_leaves_nothing_and_harms_no_neighbour(void **state)
     remove_place(&place);
 }
 
+/* One that says when it is under way and then waits to be let go on. */
+struct late {
+    struct number number;
+    pthread_barrier_t *both;
+};
+
+static int insert_held_up(struct db_write *write, struct db *db, struct err *e)
+{
+    struct late *late = container_of(write, struct late, number.write);
+
+    if (late->both) {
+        pthread_barrier_wait(late->both);
+        pthread_barrier_wait(late->both);
+    }
+    return insert(write, db, e);
+}
+
 /* Repeatable writes that gather behind the first, which waits until all are handed in. */
 struct turns {
     struct number number;
@@ -278,6 +295,56 @@ static int insert_too_much(struct db_write *write, struct db *db, struct err *e)
     if (insert(write, db, e) < 0)
         return -1;
     return db_run(db, e, "INSERT INTO large (x) VALUES (zeroblob(1000000))", "");
+}
+
+/* The first is under way when the others are handed in.  -> the commits that it took. */
+static uint64_t commits_of_late_comers(struct db_writer *writer, int64_t first_n)
+{
+    enum { COUNT = 8 };
+    struct meeting m = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, COUNT, 0, 0};
+    struct late late[COUNT] = {0};
+    struct db_writer_counts before, after;
+    pthread_barrier_t both;
+
+    db_writer_counts(writer, &before);
+    pthread_barrier_init(&both, NULL, 2);
+    for (int i = 0; i < COUNT; i++) {
+        late[i] = (struct late){
+            {{insert_held_up, NULL, told, NULL, {0}, false}, first_n + i, false, &m},
+            i == 0 ? &both : NULL};
+        db_writer_submit(writer, &late[i].number.write);
+        if (i == 0)
+            pthread_barrier_wait(&both);
+    }
+    pthread_barrier_wait(&both);
+    wait_all(&m);
+    assert_int_equal(m.ok, COUNT);
+    pthread_barrier_destroy(&both);
+    db_writer_counts(writer, &after);
+    return after.commits - before.commits;
+}
+
+static void late_comers_fill_a_group_up_to_half_where_commits_are_quick(void **state)
+{
+    static const struct {
+        int64_t quick_commit_us;
+        uint64_t commits;
+    } rows[] = {{INT64_MAX, 2}, {1, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct db_writer_config config = {.quick_commit_us = rows[i].quick_commit_us};
+        struct db_writer *writer = NULL;
+        struct place place;
+
+        assert_int_equal(db_writer_new(open_place(&place), &config, &writer, NULL), 0);
+        /* Nothing is known yet: all in one. */
+        assert_int_equal(commits_of_late_comers(writer, 1), 1);
+        /* Eight were about: the first and three more, then the rest. */
+        assert_int_equal(commits_of_late_comers(writer, 101), rows[i].commits);
+        db_writer_free(writer);
+        remove_place(&place);
+    }
 }
 
 static void a_full_disk_fails_writes_with_its_reason_and_the_next_one_fits(void **state)
@@ -418,6 +485,7 @@ int main(void)
         cmocka_unit_test(a_refusal_before_any_change_repeats_nobody),
         cmocka_unit_test(a_refusal_after_a_change_runs_the_group_again_without_it),
         cmocka_unit_test(a_write_that_cannot_be_repeated_is_not),
+        cmocka_unit_test(late_comers_fill_a_group_up_to_half_where_commits_are_quick),
         cmocka_unit_test(a_full_disk_fails_writes_with_its_reason_and_the_next_one_fits),
         cmocka_unit_test(the_generation_moves_with_each_commit_and_rests_at_even_numbers),
         cmocka_unit_test(the_log_is_moved_into_the_database_once_it_is_long),

@@ -7,6 +7,7 @@ static void assert_same(const struct resource *a, const struct resource *b)
 {
     assert_int_equal(a->id, b->id);
     assert_int_equal(a->parent_id, b->parent_id);
+    assert_int_equal(a->group_id, b->group_id);
     assert_int_equal(a->kind, b->kind);
     assert_int_equal(a->state, b->state);
     assert_string_equal(a->arm_id, b->arm_id);
@@ -73,12 +74,12 @@ static void an_update_changes_what_may_change(void **state)
         r->state_ms = 7;
         r->modified_ms = 8;
         r->version = 99;
-        assert_ok(store_put_resource(yard.db, r, NULL, &e), &e);
+        assert_ok(store_update_resource(yard.db, r, &e), &e);
         assert_int_equal(r->id, id);
         check_found(&yard, r);
         json_decref(r->tags);
         r->tags = NULL;
-        assert_ok(store_put_resource(yard.db, r, NULL, &e), &e);
+        assert_ok(store_update_resource(yard.db, r, &e), &e);
         check_found(&yard, r);
     }
     yard_done(&yard);
@@ -114,22 +115,80 @@ static void a_key_and_an_account_name_are_unique(void **state)
             yard_add(&yard, RESOURCE_STORAGE_ACCOUNT, SUB_A, one, "store1", NULL);
         autoptr(resource) found = NULL;
         autoptr(resource) again = resource_new(RESOURCE_STORAGE_ACCOUNT);
+        bool is_added = true;
         struct err e = {0};
 
         assert_ok(store_find_account(yard.db, "store1", &found, &e), &e);
         assert_same(found, account);
         again->arm_id = xasprintf("%s/STORE1-elsewhere", two->arm_id);
         again->name = xstrdup("store1");
-        again->parent_id = two->id;
+        again->id = 50;
+        again->parent_id = again->group_id = two->id;
         again->version = 50;
-        assert_int_equal(store_put_resource(yard.db, again, "x", &e), -1);
+        assert_int_equal(store_add_resource(yard.db, again, &is_added, &e), -1);
         assert_int_equal(e.code, ERR_CONFLICT);
         again->kind = RESOURCE_GROUP;
         free(again->arm_id);
         again->arm_id = xasprintf("%s", one->arm_id);
         again->arm_id[strlen(again->arm_id) - 1] = 'E'; /* the same key in another case */
-        assert_int_equal(store_put_resource(yard.db, again, "x", &e), -1);
-        assert_int_equal(again->id, 0);
+        assert_ok(store_add_resource(yard.db, again, &is_added, &e), &e);
+        assert_false(is_added);
+    }
+    yard_done(&yard);
+}
+
+static void a_taken_key_is_not_added_and_nothing_changes(void **state)
+{
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    {
+        autoptr(resource) group = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "ours", NULL);
+        autoptr(resource) work = yard_add(&yard, RESOURCE_WORKSPACE, SUB_A, group, "w", NULL);
+        autoptr(resource) again = resource_new(RESOURCE_WORKSPACE);
+        bool is_added = true;
+
+        again->arm_id = xstrdup(work->arm_id);
+        again->name = xstrdup("W");
+        again->id = 50;
+        again->parent_id = again->group_id = group->id;
+        again->version = 50;
+        assert_ok(store_add_resource(yard.db, again, &is_added, &e), &e);
+        assert_false(is_added);
+        check_found(&yard, work);
+        again->arm_id[strlen(again->arm_id) - 1] = 'x';
+        assert_ok(store_add_resource(yard.db, again, &is_added, &e), &e);
+        assert_true(is_added);
+        check_found(&yard, again);
+    }
+    yard_done(&yard);
+}
+
+static void an_id_never_comes_again(void **state)
+{
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    yard_init(&yard);
+    {
+        autoptr(resource) group = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "ours", NULL);
+        autoptr(resource) old = yard_add(&yard, RESOURCE_WORKSPACE, SUB_A, group, "w", NULL);
+        autoptr(resource) more = NULL;
+        autoptr(resource) last = NULL;
+
+        assert_ok(store_remove_tree(yard.db, old->id, &e), &e);
+        more = yard_add(&yard, RESOURCE_WORKSPACE, SUB_A, group, "w", NULL);
+        assert_int_equal(more->id, old->id + 1);
+        /* Neither when an older one goes, nor when all are gone, nor after a start. */
+        assert_ok(store_remove_tree(yard.db, group->id, &e), &e);
+        assert_ok(store_remove_tree(yard.db, group->id, &e), &e);
+        yard_reopen(&yard);
+        last = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "ours", NULL);
+        assert_int_equal(last->id, more->id + 1);
+        assert_int_equal(yard_scalar(yard.db, "SELECT group_id FROM resource"), last->id);
     }
     yard_done(&yard);
 }
@@ -407,6 +466,8 @@ int main(void)
         cmocka_unit_test(an_update_changes_what_may_change),
         cmocka_unit_test(what_is_not_there_is_null_and_no_error),
         cmocka_unit_test(a_key_and_an_account_name_are_unique),
+        cmocka_unit_test(a_taken_key_is_not_added_and_nothing_changes),
+        cmocka_unit_test(an_id_never_comes_again),
         cmocka_unit_test(removing_a_tree_takes_all_below_it_and_its_secrets),
         cmocka_unit_test(the_highest_version_outlives_its_resource),
         cmocka_unit_test(listings_have_what_their_filter_says),

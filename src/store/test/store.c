@@ -154,6 +154,8 @@ static void an_older_schema_is_brought_up_with_all_its_rows(void **state)
     assert_int_equal(yard_scalar(yard.db, "PRAGMA user_version"), (int64_t)store_schema_count);
     assert_int_equal(yard_scalar(yard.db, "SELECT sum(id * version) FROM resource"),
                      11 + 2 * 13 + 3 * 12 + 4 * 14);
+    assert_int_equal(yard_scalar(yard.db, "SELECT count(*) FROM resource WHERE group_id = 1"),
+                     4);
     assert_int_equal(yard_scalar(yard.db, "SELECT sum(seq * at_ms) FROM event"), 1 + 2 * 2);
     assert_ok(store_last_version(yard.db, &version, &e), &e);
     assert_int_equal(version, 14);
@@ -179,11 +181,37 @@ static void what_lay_in_a_group_called_providers_comes_back_to_it(void **state)
         "UPDATE resource SET group_key = '/subscriptions/s/resourcegroups/providers',"
         " key = '/subscriptions/s/resourcegroups/providers' WHERE id = 1;"
         "UPDATE resource SET group_key = '/subscriptions/s/resourcegroups' WHERE id > 1");
-    assert_int_equal(yard_scalar(yard.db, "SELECT count(*) FROM resource WHERE group_key ="
-                                          " '/subscriptions/s/resourcegroups/providers'"),
+    assert_int_equal(yard_scalar(yard.db, "SELECT count(*) FROM resource WHERE group_id = 1"),
                      4);
     assert_ok(store_check_invariants(yard.db, note, &found, &e), &e);
     assert_string_equal(str_text(&found.broken), "");
+    yard_done(&yard);
+}
+
+static void what_has_lost_its_group_is_still_brought_up_and_told_of(void **state)
+{
+    struct findings found = {0};
+    struct yard yard;
+    struct err e = {0};
+
+    (void)state;
+    open_older(&yard, 4, "UPDATE resource SET group_key = '/nowhere' WHERE id = 3");
+    assert_ok(store_check_invariants(yard.db, note, &found, &e), &e);
+    assert_string_equal(str_text(&found.broken),
+                        "every resource belongs to a group that is there\n");
+    str_done(&found.broken);
+    yard_done(&yard);
+}
+
+static void numbers_of_schema_4_do_not_come_again(void **state)
+{
+    autoptr(resource) group = NULL;
+    struct yard yard;
+
+    (void)state;
+    open_older(&yard, 4, "DELETE FROM resource WHERE id = 4");
+    group = yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "new", NULL);
+    assert_int_equal(group->id, 5);
     yard_done(&yard);
 }
 
@@ -231,7 +259,7 @@ static void fill(struct yard *yard)
     running->resource_id = work->id;
     assert_ok(store_put_operation(yard->db, running, "g", &e), &e);
     work->state = RESOURCE_DELETING;
-    assert_ok(store_put_resource(yard->db, work, NULL, &e), &e);
+    assert_ok(store_update_resource(yard->db, work, &e), &e);
     assert_ok(store_put_principal(yard->db, &owner, &e), &e);
 }
 
@@ -258,7 +286,7 @@ static const struct {
      "every resource hangs on a parent that is there\n"},
     {"UPDATE resource SET parent_id = 999 WHERE name = 'work'",
      "every resource hangs on a parent that is there\n"},
-    {"UPDATE resource SET group_key = 'elsewhere' WHERE name = 'work'",
+    {"UPDATE resource SET group_id = 999 WHERE name = 'work'",
      "every resource belongs to a group that is there\n"},
     {"UPDATE resource SET version = (SELECT version FROM resource WHERE name = 'ours')"
      " WHERE name = 'work'",
@@ -309,6 +337,8 @@ int main(void)
         cmocka_unit_test(an_older_schema_is_brought_up_with_all_its_rows),
         cmocka_unit_test(what_lay_in_a_group_called_providers_comes_back_to_it),
         cmocka_unit_test(numbers_of_an_older_schema_do_not_come_again),
+        cmocka_unit_test(numbers_of_schema_4_do_not_come_again),
+        cmocka_unit_test(what_has_lost_its_group_is_still_brought_up_and_told_of),
         cmocka_unit_test(a_sound_yard_has_nothing_to_find),
         cmocka_unit_test(each_planted_violation_is_found),
     };

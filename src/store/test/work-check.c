@@ -33,11 +33,11 @@ static void run(struct yard *yard, const char *sql)
 static void fill(struct yard *yard)
 {
     run(yard,
-        "INSERT INTO resource (id, parent_id, kind, state, key, group_key, arm_id, name,"
+        "INSERT INTO resource (id, parent_id, kind, state, key, group_id, arm_id, name,"
         " properties, created_ms, state_ms, modified_ms, version) VALUES"
-        " (1, NULL, 'cluster', 1, 'c', 'g', 'c', 'c', '{}', 0, 0, 0, 1),"
-        " (2, NULL, 'job', 1, 'j', 'g', 'j', 'j', '{}', 0, 0, 0, 2),"
-        " (3, NULL, 'job', 1, 'k', 'g', 'k', 'k', '{}', 0, 0, 0, 3);"
+        " (1, NULL, 'cluster', 1, 'c', 0, 'c', 'c', '{}', 0, 0, 0, 1),"
+        " (2, NULL, 'job', 1, 'j', 0, 'j', 'j', '{}', 0, 0, 0, 2),"
+        " (3, NULL, 'job', 1, 'k', 0, 'k', 'k', '{}', 0, 0, 0, 3);"
         "INSERT INTO cluster_state VALUES (1, 'u', 1, 1, 1, '', '');"
         "INSERT INTO job_state (resource_id, cluster_id, uuid, is_unwanted, state, state_ms,"
         " attempts, losses, attempt_id, started_ms, ended_ms, exit_code, excluded) VALUES"

@@ -7,6 +7,7 @@ static int64_t
 add_job(struct yard *yard, const char *group, const char *name, enum job_state state)
 {
     autoptr(resource) r = resource_new(RESOURCE_JOB);
+    autoptr(resource) parent = NULL;
     auto_job_work work = {0};
     struct err e = {0};
     bool found;
@@ -14,8 +15,10 @@ add_job(struct yard *yard, const char *group, const char *name, enum job_state s
     r->arm_id = xasprintf("%s/job/%s", group, name);
     r->name = xstrdup(name);
     r->state = RESOURCE_READY;
+    assert_ok(store_find_resource(yard->db, group, &parent, &e), &e);
+    r->parent_id = parent ? parent->id : 0;
     r->version = yard_scalar(yard->db, "SELECT coalesce(max(version), 0) + 1 FROM resource");
-    assert_ok(store_put_resource(yard->db, r, group, &e), &e);
+    yard_add_row(yard, r);
     assert_ok(store_add_job(yard->db, r->id, 1, "u", 100 + r->id, &e), &e);
     assert_ok(store_find_job_work(yard->db, r->id, &work, &found, &e), &e);
     work.job.state = state;
@@ -56,6 +59,8 @@ static void jobs_are_listed_by_group_state_and_age(void **state)
 
     (void)state;
     yard_init(&yard);
+    resource_free(yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "a", NULL));
+    resource_free(yard_add(&yard, RESOURCE_GROUP, SUB_A, NULL, "b", NULL));
     id[0] = add_job(&yard, GROUP_A, "a", JOB_QUEUED);
     id[1] = add_job(&yard, GROUP_B, "b", JOB_QUEUED);
     id[2] = add_job(&yard, GROUP_A, "c", JOB_FAILED);

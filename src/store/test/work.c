@@ -8,13 +8,12 @@ static int64_t add(struct yard *yard, enum resource_kind kind, const char *name)
 {
     static const char *const group_id = SUB_A "/resourceGroups/g";
     autoptr(resource) r = resource_new(kind);
-    struct err e = {0};
 
     r->arm_id = xasprintf("%s/%s/%s", group_id, resource_kind_info(kind)->noun, name);
     r->name = xstrdup(name);
     r->state = RESOURCE_READY;
     r->version = yard_scalar(yard->db, "SELECT coalesce(max(version), 0) + 1 FROM resource");
-    assert_ok(store_put_resource(yard->db, r, group_id, &e), &e);
+    yard_add_row(yard, r);
     return r->id;
 }
 

@@ -87,6 +87,25 @@ static inline int64_t yard_scalar(struct db *db, const char *sql)
     return db_int(&q, 0);
 }
 
+/* Add a resource as a new row, in the group of its parent. */
+static inline void yard_add_row(struct yard *yard, struct resource *r)
+{
+    bool is_added = false;
+    struct err e = {0};
+
+    assert_ok(store_last_resource(yard->db, &r->id, &e), &e);
+    r->id++;
+    r->group_id = r->id;
+    if (r->parent_id) {
+        autoptr(resource) parent = NULL;
+
+        assert_ok(store_find_resource_by_id(yard->db, r->parent_id, &parent, &e), &e);
+        r->group_id = parent->group_id;
+    }
+    assert_ok(store_add_resource(yard->db, r, &is_added, &e), &e);
+    assert_true(is_added);
+}
+
 /* Put a resource below a parent (NULL for a group, then below the subscription).  Versions are
  * 1, 2, 3, ...  The caller frees it. */
 static inline struct resource *yard_add(struct yard *yard,
@@ -98,8 +117,6 @@ static inline struct resource *yard_add(struct yard *yard,
 {
     autoptr(arena) arena = arena_new();
     struct resource *r = resource_new(kind);
-    char *group;
-    struct err e = {0};
 
     r->arm_id =
         xstrdup(resource_child_id(arena, kind, parent ? parent->arm_id : subscription, name));
@@ -110,9 +127,7 @@ static inline struct resource *yard_add(struct yard *yard,
     r->state = RESOURCE_READY;
     r->version = yard_scalar(yard->db, "SELECT coalesce(max(version), 0) + 1 FROM resource");
     r->created_ms = r->state_ms = r->modified_ms = 1000 + r->version;
-    group = resource_child_id(arena, RESOURCE_GROUP, subscription,
-                              resource_group_part(arena, r->arm_id));
-    assert_ok(store_put_resource(yard->db, r, resource_key(arena, group), &e), &e);
+    yard_add_row(yard, r);
     return r;
 }
 
