@@ -61,7 +61,8 @@ static const char *isa_name(void)
 {
     dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
 
-    if (isa >= dnnl_cpu_isa_avx512_core)
+    /* Sets of bits: AVX2 with VNNI is a larger number than AVX-512. */
+    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core)
         return "avx512";
     return isa >= dnnl_cpu_isa_avx2 ? "avx2" : isa >= dnnl_cpu_isa_avx ? "avx" : "sse4.1";
 }

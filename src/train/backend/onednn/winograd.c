@@ -9,7 +9,8 @@
  * tiles, 20 for the gradient of weights), and with 16 channels the transforms of the rest do.
  *
  * A rule and no measurement: what is chosen decides the last bits, and these have to be the
- * same in every run.
+ * same in every run.  (Scratch memory, which the rule looks at too, grows with batch and
+ * threads: with others of these the bits may be others.)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/backend/onednn/plan.h"
@@ -21,9 +22,9 @@ enum {
     LEAST_TILES_WEIGHTS = 32,
 };
 
-/* The gradient of weights keeps sums of its own for each thread: 36 C K floats.  Up to 16
- * pictures and 512 channels that is 160 MB for two threads; many threads would want gigabytes.
- */
+/* The gradient of weights keeps sums of its own for each thread, 36 C K floats, and in some
+ * schedules all transformed tiles.  Up to 16 pictures and 512 channels that is 160 MB for two
+ * threads; many threads would want gigabytes. */
 static const size_t most_scratch = (size_t)192 << 20;
 
 typedef int desc_fn(dnnl_engine_t engine,
@@ -54,13 +55,19 @@ static int64_t tiles_of(int64_t size)
     return (size + TILE - 1) / TILE;
 }
 
+/* oneDNN 2.6 takes uneven pads too, and its gradient of data is then shifted by them. */
+static bool is_even(const struct window *w)
+{
+    return w->top == w->bottom && w->left == w->right && w->top <= 1 && w->left <= 1;
+}
+
 static bool pays(const struct conv_shape *s, enum op_kind kind)
 {
     const struct window *w = &s->attrs->window;
     int64_t tiles = s->y.dims[0] * tiles_of(s->y.dims[2]) * tiles_of(s->y.dims[3]);
 
     return w->r == 3 && w->s == 3 && w->stride_h == 1 && w->stride_w == 1 &&
-           w->dilation_h == 1 && w->dilation_w == 1 && s->attrs->groups == 1 &&
+           w->dilation_h == 1 && w->dilation_w == 1 && is_even(w) && s->attrs->groups == 1 &&
            s->x.dims[1] >= LEAST_CHANNELS && s->y.dims[1] >= LEAST_CHANNELS &&
            tiles >= (kind == OP_CONV_WEIGHT_GRAD ? LEAST_TILES_WEIGHTS : LEAST_TILES);
 }

@@ -234,7 +234,7 @@ static void case_tiles_tails(struct graph *g)
 static void case_tiles_uneven(struct graph *g)
 {
     labels(g);
-    int x = conv_of(g, "conv1", picture(g, "x", 32, 16, 19), 32, win(3, 3, 1, 0, 1, 1, 0), 1,
+    int x = conv_of(g, "conv1", picture(g, "x", 32, 20, 23), 32, win(3, 3, 1, 0, 1, 1, 0), 1,
                     false);
     finish(g, conv_of(g, "conv2", x, 64, win(3, 3, 1, 2, 2, 2, 2), 1, false));
 }
