@@ -7,7 +7,7 @@ if(YARD_ONLY_TRAIN)
 endif()
 
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson)
+pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.11) # counts that threads share
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)
 pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-0.1)

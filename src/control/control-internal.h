@@ -14,7 +14,8 @@ struct conductor;
 struct errand;
 
 /* The parent that the last create found in good standing, so that those behind it in the same
- * transaction need not look again.  Every change but a put forgets it.  Writer thread only. */
+ * transaction need not look again.  Every change that cannot be repeated forgets it, and no
+ * other may remove or mark a resource.  Writer thread only. */
 struct known_parent {
     char *key; /* NULL = none */
     int64_t id, group_id;

@@ -187,6 +187,8 @@ static int make(struct control_change *change, const struct kept_put *kept, stru
     bool is_group = r->kind == RESOURCE_GROUP;
 
     change->resource = r;
+    if (!is_group && !is_known_parent(control, kept->parent_key))
+        return err_set(e, ERR_INTERNAL, "%s has lost its parent", kept->arm_id);
     if (resource_apply(r, RESOURCE_CREATE, change->now_ms, e) < 0)
         return -1;
     r->id = ++control->last_resource;

@@ -43,7 +43,8 @@ struct db_write {
 
 struct db_writer_config {
     size_t most_per_commit;  /* 0 = 256; 1 = no grouping */
-    int64_t quick_commit_us; /* 0 = 400; commits in less than that: groups go in turns */
+    int64_t quick_commit_us; /* 0 = 400, negative = never; commits in less than that: groups
+                                go in turns */
     void (*broken)(const struct err *why,
                    void *context); /* on the writer thread; may be NULL */
     void *context;

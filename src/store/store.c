@@ -78,6 +78,10 @@ static const struct store_invariant house_invariants[] = {
     {"every resource belongs to a group that is there",
      "SELECT count(*) FROM resource c LEFT JOIN resource g ON g.id = c.group_id"
      " WHERE g.id IS NULL"},
+    {"every resource belongs to its parent's group, and a group to itself",
+     "SELECT count(*) FROM resource c JOIN resource g ON g.id = c.group_id"
+     " LEFT JOIN resource p ON p.id = c.parent_id WHERE g.kind <> 'resource group'"
+     " OR (c.kind = 'resource group' AND g.id <> c.id) OR p.group_id <> c.group_id"},
     {"every resource has a version of its own",
      "SELECT count(*) - count(DISTINCT version) FROM resource"},
     {"every resource being deleted has a running operation",

@@ -1,5 +1,5 @@
 -- What every create writes once more: less of it.  A group is told by the row it is, not by its key; the counter of ids is
--- in `meta` (last_resource), written when the newest resource is removed and not when one is made; indexes end with the row's
+-- in `meta` (last_resource), written when resources are removed and not when one is made; indexes end with the row's
 -- id by themselves.
 
 -- The highest id may have been of a resource that is gone.

@@ -288,6 +288,12 @@ static const struct {
      "every resource hangs on a parent that is there\n"},
     {"UPDATE resource SET group_id = 999 WHERE name = 'work'",
      "every resource belongs to a group that is there\n"},
+    {"UPDATE resource SET group_id = id WHERE name = 'work'",
+     "every resource belongs to its parent's group, and a group to itself\n"},
+    {"UPDATE resource SET kind = 'resource group', parent_id = NULL, group_id = id"
+     " WHERE name = 'store1'; UPDATE resource SET group_id ="
+     " (SELECT id FROM resource WHERE name = 'store1') WHERE name = 'work'",
+     "every resource belongs to its parent's group, and a group to itself\n"},
     {"UPDATE resource SET version = (SELECT version FROM resource WHERE name = 'ours')"
      " WHERE name = 'work'",
      "every resource has a version of its own\n"},
