@@ -342,6 +342,11 @@ def check_hostfile(outcome, report):
     assert all(int(row[3]) >= int(row[2]) for row in lines)
 
 
+# What others say on a good day: ssh of a host that it meets first, and mpirun when its ssh was quicker
+# than it (both name the child's process group, and the second is told "permission denied").
+HARMLESS = re.compile(r"known hosts|plm:rsh: Warning: setpgid\(")
+
+
 def check_logs(outcome):
     logs, several = outcome.logs(), outcome.given["nodeCount"] > 1
     wanted = {f"{std}{p.log}.txt" for p in outcome.processes for std in ("stdout", "stderr")}
@@ -361,7 +366,7 @@ def check_logs(outcome):
     # And nothing else: no shell complains, no prompt, no warning.
     for log in {p.log for p in outcome.processes}:
         said = [line for line in logs[f"stderr{log}.txt"].splitlines() if not line.startswith("err of")]
-        assert [line for line in said if "known hosts" not in line] == []
+        assert [line for line in said if not HARMLESS.search(line)] == []
 
 
 def check_steps(outcome):
