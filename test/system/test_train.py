@@ -55,6 +55,19 @@ def test_output_is_the_originals():
     assert got.err == ""
 
 
+def test_threads_that_are_bound_are_as_many_as_cores(tmp_path):
+    """The runtime has put the first thread on one core before anybody counts them."""
+    def threads(**environment):
+        path = tmp_path / "report.json"
+        run("--model=trivial", "--data_name=mnist", "--batch_size=8", "--num_warmup_batches=0",
+            "--num_batches=1", f"--json={path}", env=environment)
+        return read_json(path)["threads"]
+    free = threads()
+    if free == 1:
+        pytest.skip("one core, or built without threads")
+    assert threads(OMP_PROC_BIND="true") == free
+
+
 def test_flags_without_effect_are_said_once_and_on_stderr():
     got = run(*SMALL, "--num_batches=2", "--xla", "--xla", "--mkl=true", "--kmp_blocktime=1")
     assert got.err.splitlines() == [

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/num/par.h"
 
-#include <sched.h>
-
 #ifdef _OPENMP
 #include <omp.h>
 #else
@@ -18,14 +16,13 @@ void omp_set_num_threads(int threads) __attribute__((weak));
 
 static int team = 1;
 
+#ifdef _OPENMP
+/* Of the process: with OMP_PROC_BIND this thread has been put on one of them by now. */
 static int usable_cores(void)
 {
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof set, &set) < 0)
-        return 1;
-    return CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : 1;
+    return omp_get_num_procs();
 }
+#endif
 
 static void flush_denormals(void)
 {
@@ -38,13 +35,14 @@ static void flush_denormals(void)
 
 void par_init(int threads)
 {
-    team = threads > 0 ? threads : usable_cores();
 #ifdef _OPENMP
+    team = threads > 0 ? threads : usable_cores();
     omp_set_dynamic(0);
     omp_set_num_threads(team);
 #pragma omp parallel
     flush_denormals();
 #else
+    (void)threads;
     team = 1;
     if (omp_set_num_threads)
         omp_set_num_threads(1);
