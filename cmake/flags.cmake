@@ -25,3 +25,15 @@ endif()
 if(YARD_FUZZ) # coverage for libFuzzer in every layer; test/fuzz links the rest
     add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+
+# Files whose loops are compiled for several machines (train/num/clones.h).  Debug is for looking.
+include(CheckCSourceCompiles)
+check_c_source_compiles("
+    __attribute__((target_clones(\"arch=x86-64-v4\", \"arch=x86-64-v3\", \"default\")))
+    static int next(int x) { return x + 1; }
+    int main(int argc, char **argv) { (void)argv; return next(argc); }" YARD_HAS_CLONES)
+function(yard_clones)
+    if(YARD_HAS_CLONES AND NOT YARD_SANITIZE AND NOT YARD_FUZZ AND NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+        set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS YARD_CLONES)
+    endif()
+endfunction()

@@ -7,18 +7,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "train/num/clones.h"
 #include "train/num/par.h"
 #include "train/optim/optim.h"
 
 #include <math.h>
-
-/* Compiled for what the machine may have, and chosen when the program starts; not under
- * sanitizers, whose own start comes after that choice: CMakeLists.txt decides. */
-#if defined(__x86_64__) && defined(OPTIM_CLONES)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
 
 enum {
     MOST_BLOCKS = 256,

@@ -17,7 +17,7 @@ template <class T> struct joint_room {
     tile ds[GROUPS];  /* (keys, queries) */
     struct kept_words bits[2];
     float delta[2][TILE], less[2][TILE];
-    struct column_sums sums;
+    struct head_sums sums;
 };
 
 /* Of all rows of all heads dy . y, and behind them what their exponents are less. */

@@ -30,7 +30,7 @@ struct kept_words {
 };
 
 /* Sums of columns of dq, dk, dv, by warp. */
-struct column_sums {
+struct head_sums {
     float of[3][GROUPS * WARPS][WIDTH];
 };
 
@@ -233,7 +233,7 @@ __device__ __forceinline__ void turn_back(float dp[N / 8][4],
 }
 
 /* By all threads, before a barrier. */
-__device__ __forceinline__ void clear_sums(struct column_sums *sums)
+__device__ __forceinline__ void clear_sums(struct head_sums *sums)
 {
     for (int i = threadIdx.x; i < 3 * GROUPS * WARPS * WIDTH; i += JOINT_THREADS)
         sums->of[0][0][i] = 0;
@@ -241,7 +241,7 @@ __device__ __forceinline__ void clear_sums(struct column_sums *sums)
 
 /* All warps' together. */
 __device__ __forceinline__ void
-store_sums(const struct column_sums *sums, const struct attention &a, const struct spot &s)
+store_sums(const struct head_sums *sums, const struct attention &a, const struct spot &s)
 {
     int which = threadIdx.x / WIDTH, column = threadIdx.x % WIDTH;
     float sum = 0;

@@ -20,7 +20,7 @@ template <class T> struct whole_room {
     tile ds[BLOCKS][GROUPS]; /* (keys, queries) */
     float delta[LENGTH], less[LENGTH]; /* of a row: dy . y, what its exponents are less */
     struct kept_words bits[BLOCKS];
-    struct column_sums sums;
+    struct head_sums sums;
 };
 
 template <class T, bool DROPS>

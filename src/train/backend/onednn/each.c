@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/backend/onednn/loops.h"
 #include "train/backend/onednn/plan.h"
+#include "train/num/clones.h"
 #include "train/num/par.h"
 
 #include <math.h>

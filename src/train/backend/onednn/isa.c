@@ -5,7 +5,7 @@
 
 const struct loops *loops(void)
 {
-#ifdef ONEDNN_CLONES
+#ifdef LOOPS_OF_ALL_ISAS
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         return &loops_v4;

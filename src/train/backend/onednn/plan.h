@@ -180,12 +180,4 @@ plan_fn plan_embed, plan_embed_grad, plan_layernorm, plan_layernorm_grad;
 plan_fn plan_gather_rows, plan_gather_rows_grad;
 plan_fn plan_attention, plan_attention_grad;
 
-/* Loops are compiled for what the machine may have, and chosen when the program starts.  Not
- * under sanitizers, whose own start comes after that choice: CMakeLists.txt decides. */
-#if defined(__x86_64__) && defined(ONEDNN_CLONES)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
-
 #endif
