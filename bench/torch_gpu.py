@@ -8,9 +8,9 @@ The network is compiled with mode="reduce-overhead" (CUDA graphs), computes unde
 bf16 with static inputs on the card, images channels_last, attention by
 scaled_dot_product_attention, the masked rows gathered before the vocabulary product, and a fused
 optimizer.  A BERT takes the mask of what is padding, as ours does; --unmasked leaves it out, which
-only full sequences allow and which lets PyTorch take a quicker kernel.  When it is warm it prints a JSON object with "startup" (seconds) and then, for each
-line "STEPS" on stdin, runs that many steps and prints another with "rate".  --once ends before
-that: it fills the compiler's cache.
+only full sequences allow and which lets PyTorch take a quicker kernel.  When it is warm it prints a
+JSON object with "startup" (seconds) and then, for each line "STEPS" on stdin, runs that many steps
+and prints another with "rate".  --once ends before that: it fills the compiler's cache.
 """
 import json
 import sys

@@ -38,10 +38,10 @@ struct attention {
     /* Of the gradient: */
     const void *dy;
     void *dqkv;
-    float
-        *delta; /* 2 N A T: of each row dy . y and its exponent's sum; not of ATTENTION_WHOLE */
-    float *dq;  /* N A T width, of those that attention_is_joint() and are longer than
-                   ATTENTION_WHOLE; else NULL */
+    float *delta; /* 2 N A T: of each row dy . y and its exponent's sum; not of
+                     ATTENTION_WHOLE */
+    float *dq;    /* N A T width, of those that attention_is_joint() and are longer than
+                     ATTENTION_WHOLE; else NULL */
     float *parts; /* sums over each sequence of dqkv's columns, N of pitch; of those that
                      attention_is_joint(), or NULL */
 };
